@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+int json_parse(const char *text, size_t len, json_t **ret, struct err *err)
+{
+	json_error_t e;
+	json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
+
+	if (!v)
+		return err_set(err, ERR_INVALID, EINVAL, "not valid JSON: line %d column %d: %s",
+			       e.line, e.column, e.text);
+	*ret = v;
+	return 0;
+}
+
+static char *dump(const json_t *value, size_t flags)
+{
+	char *s = json_dumps(value, flags | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+
+	if (!s)
+		abort(); /* values of ours are always encodable; only memory can fail */
+	return s;
+}
+
+char *json_text(const json_t *value)
+{
+	return dump(value, JSON_COMPACT);
+}
+
+char *json_text_pretty(const json_t *value)
+{
+	_cleanup_free_ char *s = dump(value, JSON_INDENT(2));
+
+	return xasprintf("%s\n", s);
+}
+
+json_t *json_path(const json_t *value, const char *path)
+{
+	json_t *v = (json_t *)(uintptr_t)value;
+
+	while (v && *path) {
+		const char *dot = strchrnul(path, '.');
+		_cleanup_free_ char *key = xstrndup(path, (size_t)(dot - path));
+
+		v = json_object_get(v, key);
+		path = *dot ? dot + 1 : dot;
+	}
+	return v;
+}
+
+const char *json_path_string(const json_t *value, const char *path)
+{
+	return json_string_value(json_path(value, path));
+}
+
+static void set_new(json_t *object, const char *key, json_t *value)
+{
+	if (json_object_set_new(object, key, value) < 0)
+		abort(); /* out of memory, or a string of ours that is not UTF-8 */
+}
+
+void json_set_string(json_t *object, const char *key, const char *value)
+{
+	if (value)
+		set_new(object, key, json_string(value));
+}
+
+void json_set_int(json_t *object, const char *key, long long value)
+{
+	set_new(object, key, json_integer(value));
+}
+
+void json_set_bool(json_t *object, const char *key, bool value)
+{
+	set_new(object, key, json_boolean(value));
+}
