@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TWINRAIL_PREPARE_PREPARE_H
+#define TWINRAIL_PREPARE_PREPARE_H
+
+#include "base/err.h"
+#include "kube/kube.h"
+#include "loop/loop.h"
+#include "rpc/dra.h"
+#include "topo/inventory.h"
+
+/*
+ * Prepares and unprepares claims: live GET, journal, CDI (docs/design.md §8).  All functions are
+ * called on the loop's thread; disk work is done on a worker thread.
+ */
+struct preparer;
+
+struct prepare_options {
+	const char *driver; /* "twinrail.dev" */
+	const char *pool;   /* the node's name */
+	const char *data_dir; /* claims/<uid>.json and serialize.lock live below it */
+	const char *cdi_dir;  /* "/var/run/cdi" */
+	const char *root;     /* reads <root>/proc/sys/kernel/random/boot_id of "/" always */
+	uint64_t overlap_wait_us; /* how long a claim waits for another's Unprepare; 0: 30 s */
+};
+
+int preparer_new(struct loop *loop, struct kube *kube, const struct prepare_options *options,
+		 struct preparer **ret, struct err *err) __attribute__((warn_unused_result));
+/* The inventory that device names are looked up in; takes a reference. */
+void preparer_set(struct preparer *preparer, struct inventory *inv);
+void preparer_prepare(struct preparer *preparer, struct dra_call *call);
+void preparer_unprepare(struct preparer *preparer, struct dra_call *call);
+/* Waits for running disk work; unfinished calls are failed with ERR_RETRY.  Returns NULL. */
+struct preparer *preparer_free(struct preparer *preparer);
+
+#endif

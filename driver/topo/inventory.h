@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TWINRAIL_TOPO_INVENTORY_H
+#define TWINRAIL_TOPO_INVENTORY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+/*
+ * The topology model of one node: an immutable, reference-counted snapshot.  Nobody edits an
+ * inventory after topo_build() returned it; a change of the machine makes a new one.
+ *
+ * What is not known is absent: a NULL string, TOPO_UNKNOWN as a number, TRI_UNKNOWN.
+ */
+#define TOPO_UNKNOWN (-1)
+
+enum tri { TRI_UNKNOWN, TRI_UNSUPPORTED, TRI_SUPPORTED };
+enum topo_role { ROLE_UNKNOWN, ROLE_RAIL, ROLE_FRONTEND, ROLE_STORAGE };
+enum topo_class { CLASS_UNKNOWN, CLASS_SWITCH, CLASS_INLINE, CLASS_DATA_DIRECT, CLASS_NUMA, CLASS_FLAT };
+/* From near to far, as in "nvidia-smi topo -m"; a smaller value is nearer. */
+enum path_class { PATH_PIX, PATH_PXB, PATH_PHB, PATH_NODE, PATH_SYS, PATH_UNKNOWN };
+enum pcie_root_policy { PCIE_ROOT_AUTO, PCIE_ROOT_FUNCTION, PCIE_ROOT_DATA_DIRECT };
+
+struct topo_gid {
+	unsigned int index;
+	char *gid, *type, *netdev;
+};
+
+struct topo_port {
+	unsigned int port;
+	char *state, *phys_state, *link_layer; /* "ACTIVE", "LinkUp", "Ethernet" */
+	int rate_gbps, active_mtu;
+	struct topo_gid *gids;
+	size_t n_gids;
+	int gid_index; /* the RoCE v2 entry to use */
+};
+
+struct topo_child {
+	char *netdev, *kind; /* "ipvlan", "macvlan", "vlan", "vf", "sf" */
+};
+
+struct topo_nic {
+	char *name;   /* "nic-0000-03-00-0" */
+	char *bus_id; /* "0000:03:00.0" */
+	unsigned int vendor_id, device_id;
+	char *driver, *firmware, *board_id;
+	char *netdev, *rdma_device;
+	char *uverbs; /* "uverbs0" */
+	int uverbs_major, uverbs_minor;
+	int mtu;
+	char *oper_state; /* of the netdev: "up", "down" */
+	enum topo_role role;
+	int rail, rail_group;
+	const char *rail_source; /* "netdev-name", "root-order", "config"; static */
+	int card;                /* index into inventory->cards */
+	int pf_index, pf_count;
+	bool standalone; /* may be handed out alone */
+	bool is_vf;
+	bool sriov_parent; /* a PF whose VFs are enabled */
+	char *pf_bus_id;
+	int numa_node;
+	char *pcie_root;          /* by policy: what is published */
+	char *function_pcie_root; /* of the function itself */
+	char *dma_bus_id;         /* its Data Direct function */
+	char *pcie_switch;
+	enum tri hairpin, cross_rail;
+	int num_vfs;
+	struct topo_port *ports;
+	size_t n_ports;
+	struct topo_child *children;
+	size_t n_children;
+	int best_gpu; /* index into inventory->gpus of its nearest GPU */
+	enum path_class best_path;
+};
+
+struct topo_gpu {
+	char *name; /* "gpu-0009-06-00-0" */
+	char *bus_id;
+	const char *vendor; /* "nvidia", "amd", "intel"; static */
+	unsigned int vendor_id, device_id;
+	char *model, *uuid, *driver_version;
+	int minor;
+	int numa_node;
+	char *pcie_root, *pcie_switch;
+	const char *gdr; /* "dmabuf", "peermem", "none"; NULL unknown; static */
+	int rail_group;
+};
+
+struct topo_card {
+	char *id; /* "card-0000-03-00": lowest PF without its function */
+	int *members; /* indexes into inventory->nics, ascending by PCI address */
+	size_t n_members;
+	bool atomic; /* its PFs must be handed out together */
+	char **agreement; /* which keys agreed: "sys_image_guid", "vpd-sn", …; NULL-terminated */
+	char *dma_bus_id, *dma_pcie_root;
+};
+
+struct topo_pair {
+	int gpu, nic; /* indexes */
+	enum path_class path;
+	int hops;      /* bridge functions between the two */
+	bool via_data_direct;
+	bool best;
+};
+
+struct topo_warning {
+	const char *code; /* stable word, e.g. "data-direct-unmatched"; static */
+	char *object, *message;
+};
+
+struct inventory {
+	int refs;
+	char *node_name; /* may be NULL */
+	char *platform;  /* name of the platform table's row; NULL unknown */
+	enum topo_class topology_class;
+	bool virtual_machine;
+	int rail_count; /* 0 when no rail is known */
+	char *nvlink_domain;
+
+	/* The misc device rdma_cm; TOPO_UNKNOWN when the node has none. */
+	int rdma_cm_major, rdma_cm_minor;
+
+	/* All sorted by PCI address (domain, bus, device, function as numbers). */
+	struct topo_gpu *gpus;
+	size_t n_gpus;
+	struct topo_nic *nics;
+	size_t n_nics;
+	struct topo_card *cards;
+	size_t n_cards;
+	struct topo_pair *pairs; /* all GPU × NIC combinations, GPU-major */
+	size_t n_pairs;
+	struct topo_warning *warnings;
+	size_t n_warnings;
+};
+
+/* Atomic reference counting: the only members that change. */
+struct inventory *inventory_ref(struct inventory *inv);
+struct inventory *inventory_unref(struct inventory *inv); /* NULL is fine; returns NULL */
+
+static inline void inventory_unrefp(struct inventory **inv)
+{
+	inventory_unref(*inv);
+}
+
+/* Look up by published name or PCI address; NULL when it is not there. */
+const struct topo_nic *inventory_nic(const struct inventory *inv, const char *name_or_bus_id);
+const struct topo_gpu *inventory_gpu(const struct inventory *inv, const char *name_or_bus_id);
+const struct topo_card *inventory_card(const struct inventory *inv, const char *id);
+const struct topo_pair *inventory_pair(const struct inventory *inv, size_t gpu, size_t nic);
+
+/* The stable words of docs/design.md: "rail", "PIX", "supported", "data-direct". */
+const char *topo_role_name(enum topo_role role);
+const char *topo_class_name(enum topo_class class);
+const char *path_class_name(enum path_class path);
+const char *tri_name(enum tri value);
+const char *tri_name(enum tri value);
+
+/* Compare two PCI addresses as numbers, also of 8-digit domains; <0, 0, >0. */
+int bus_id_cmp(const char *a, const char *b);
+
+/* "0000:03:00.0" → "<prefix>-0000-03-00-0"; malloc'ed. */
+char *device_name(const char *prefix, const char *bus_id);
+
+/* What an administrator decides. */
+struct topo_options {
+	enum pcie_root_policy pcie_root;
+	const char *node_name;
+};
+
+struct hw_machine;
+
+/* Facts → model.  No I/O.  Never fails: what cannot be established becomes a warning. */
+struct inventory *topo_build(const struct hw_machine *machine, const struct topo_options *options);
+
+/* The "NodeTopology" JSON of docs/design.md §6; new reference. */
+json_t *topo_to_json(const struct inventory *inv);
+
+/* The tree for people; malloc'ed text.  "color": ANSI colours. */
+char *topo_to_tree(const struct inventory *inv, bool color);
+
+#endif
