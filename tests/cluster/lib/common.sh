@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # the variables are for those who source it
 # Paths, logging, locks and hashes shared by the cluster scripts. Source it after `set -euo pipefail`.
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -42,16 +43,15 @@ hash_of() {
 	done | sha256sum | cut -c1-12
 }
 
-# with_lock NAME COMMAND ...: one such command at a time on this machine; the lock is not inherited by daemons
+# with_lock NAME COMMAND ...: one such command at a time on this machine
 with_lock() {
-	local name=$1 fd rc=0
+	local name=$1 fd
 	shift
 	mkdir -p "$CACHE/locks"
 	exec {fd}> "$CACHE/locks/$name"
 	flock "$fd"
-	"$@" {fd}>&- || rc=$?
+	"$@"
 	exec {fd}>&-
-	return "$rc"
 }
 
 # alive PIDFILE: the file holds "PID STARTTIME" of a process that still runs (a recycled pid does not count)

@@ -42,8 +42,12 @@ start_own_docker() {
 	stop_own_docker
 	mkdir -p "$RUN" "$STATE/docker"
 	chmod 700 "$RUN"
-	setsid unshare --net --mount --pid --fork --kill-child=KILL --mount-proc --propagation slave \
-		"$HERE/lib/dockerd-ns" "$RUN" "$STATE/docker" "$CGROUP" > "$STATE/dockerd.log" 2>&1 < /dev/null {LOCK_FD}>&- &
+	(
+		exec {LOCK_FD}>&-
+		exec setsid unshare --net --mount --pid --fork --kill-child=KILL --mount-proc --propagation slave \
+			"$HERE/lib/dockerd-ns" "$RUN" "$STATE/docker" "$CGROUP" > "$STATE/dockerd.log" 2>&1 < /dev/null
+	) &
+	sleep 0.2
 	record_pid $! "$RUN/ns.pid"
 	wait_for 40 docker_answers || die "our docker did not start; the end of $STATE/dockerd.log:" "$(tail -n 8 "$STATE/dockerd.log")"
 }
