@@ -80,6 +80,7 @@ $(BUILD)/obj/%.o: %.c | $(PROTO_C:.c=.h)
 $(GEN)/%.o: $(GEN)/%.c
 	$(Q)echo "  CC    $<"; $(CC) $(CPPFLAGS) $(CFLAGS) -w -c -o $@ $<
 
+.SECONDARY: $(PROTO_C) $(PROTO_C:.c=.h)
 $(GEN)/%.pb-c.c $(GEN)/%.pb-c.h &: proto/%.proto proto/protoc-gen-c-optional
 	$(Q)mkdir -p $(GEN); echo "  GEN   $<"; protoc --plugin=protoc-gen-c=proto/protoc-gen-c-optional \
 		--c_out=$(GEN) -Iproto $<
