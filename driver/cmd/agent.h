@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TWINRAIL_CMD_AGENT_H
+#define TWINRAIL_CMD_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cmd/options.h"
+#include "kube/kube.h"
+#include "loop/loop.h"
+#include "prepare/prepare.h"
+#include "publish/publish.h"
+#include "rpc/dra.h"
+#include "topo/inventory.h"
+
+/* What the parts of the agent command share; private to cmd/agent*.c. */
+
+enum agent_gpu { AGENT_GPU_OFF, AGENT_GPU_OWN };
+
+struct agent_options {
+	const char *node_name, *driver_name, *pod_uid;
+	const char *plugins_dir, *registry_dir, *cdi_dir, *data_dir;
+	const char *kubeconfig, *root, *publish;
+	unsigned int gpu; /* enum agent_gpu */
+	unsigned int pcie_root; /* enum pcie_root_policy */
+	unsigned int mirror; /* 0 on, 1 off */
+	unsigned int log_format; /* enum log_format */
+	bool verbose;
+	unsigned int kinds; /* enum publish_kind bits, made of publish and gpu */
+};
+
+#define AGENT_OPTIONS_DEFAULT                                                                      \
+	{                                                                                          \
+		.driver_name = "twinrail.dev", .plugins_dir = "/var/lib/kubelet/plugins",          \
+		.registry_dir = "/var/lib/kubelet/plugins_registry", .cdi_dir = "/var/run/cdi",    \
+		.root = "/", .publish = "card,nic",                                                \
+	}
+
+struct agent {
+	struct agent_options options;
+	char *data_dir;
+	uint64_t start_us;
+	struct loop *loop;
+	struct kube *kube;
+	struct dra_server *server;
+	struct preparer *preparer;
+	struct publisher *publisher;
+	struct inventory *inventory;
+	struct loop_timer *discover_timer, *publish_timer;
+	int publish_lock; /* descriptor of <data dir>/publish.lock, -1 */
+	bool stopping;
+};
+
+/* agent_options.c: as options_begin(). */
+bool agent_parse_options(int argc, char **argv, struct agent_options *options,
+			 struct options *parsed, int *exit_code);
+
+/* agent_publish.c: publish as soon as no other instance of the driver on this node does. */
+int publish_start(struct agent *a, struct err *err) __attribute__((warn_unused_result));
+void publish_stop(struct agent *a);
+
+#endif
