@@ -207,7 +207,8 @@ static int agent_start(struct agent *a, const sigset_t *signals, struct err *err
 		return r;
 	a->discover_timer = loop_timer_new(a->loop, on_discover_timer, a);
 	discover(a);
-	return publish_start(a, err);
+	publish_start(a);
+	return 0;
 }
 
 static void agent_stop(struct agent *a)

@@ -48,15 +48,16 @@ struct agent {
 	struct inventory *inventory;
 	struct loop_timer *discover_timer, *publish_timer;
 	int publish_lock; /* descriptor of <data dir>/publish.lock, -1 */
-	bool stopping;
+	bool stopping, waiting_for_lock;
 };
 
 /* agent_options.c: as options_begin(). */
 bool agent_parse_options(int argc, char **argv, struct agent_options *options,
 			 struct options *parsed, int *exit_code);
 
-/* agent_publish.c: publish as soon as no other instance of the driver on this node does. */
-int publish_start(struct agent *a, struct err *err) __attribute__((warn_unused_result));
+/* agent_publish.c: publish as soon as no other instance of the driver on this node does; never fails,
+ * tries again. */
+void publish_start(struct agent *a);
 void publish_stop(struct agent *a);
 
 #endif
