@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -13,22 +16,48 @@ struct job {
 	struct job *next;
 };
 
+struct queue {
+	struct job *head, **tail;
+};
+
 struct worker {
-	struct loop *loop;
 	pthread_t thread;
+	int done_fd; /* eventfd: something is in "finished" */
+	struct loop_fd *done_source;
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t wake;
-	struct job *head, **tail;
+	struct queue submitted, finished;
 	bool stop;
 };
+
+static void queue_push(struct queue *q, struct job *job)
+{
+	job->next = NULL;
+	*q->tail = job;
+	q->tail = &job->next;
+}
+
+static struct job *queue_pop(struct queue *q)
+{
+	struct job *job = q->head;
+
+	if (job) {
+		q->head = job->next;
+		if (!q->head)
+			q->tail = &q->head;
+	}
+	return job;
+}
 
 static void *worker_main(void *data)
 {
 	struct worker *w = data;
+	uint64_t one = 1;
 
 	pthread_mutex_lock(&w->lock);
 	for (;;) {
-		struct job *job = w->head;
+		struct job *job = queue_pop(&w->submitted);
+		ssize_t n;
 
 		if (!job) {
 			if (w->stop)
@@ -36,17 +65,49 @@ static void *worker_main(void *data)
 			pthread_cond_wait(&w->wake, &w->lock);
 			continue;
 		}
-		w->head = job->next;
-		if (!w->head)
-			w->tail = &w->head;
 		pthread_mutex_unlock(&w->lock);
 		job->run(job->data);
-		loop_post(w->loop, job->done, job->data);
-		free(job);
 		pthread_mutex_lock(&w->lock);
+		queue_push(&w->finished, job);
+		n = write(w->done_fd, &one, sizeof(one));
+		(void)n; /* full counter: the loop is awake already */
 	}
 	pthread_mutex_unlock(&w->lock);
 	return NULL;
+}
+
+static void run_finished(struct worker *w)
+{
+	for (;;) {
+		struct job *job;
+
+		pthread_mutex_lock(&w->lock);
+		job = queue_pop(&w->finished);
+		pthread_mutex_unlock(&w->lock);
+		if (!job)
+			break;
+		job->done(job->data);
+		free(job);
+	}
+}
+
+static void on_done(int fd, uint32_t events, void *data)
+{
+	uint64_t n;
+
+	(void)events;
+	if (read(fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+		return;
+	run_finished(data);
+}
+
+static void worker_release(struct worker *w)
+{
+	loop_remove_fd(w->done_source);
+	closep(&w->done_fd);
+	pthread_cond_destroy(&w->wake);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
 }
 
 int worker_new(struct loop *loop, const char *name, struct worker **ret, struct err *err)
@@ -54,13 +115,24 @@ int worker_new(struct loop *loop, const char *name, struct worker **ret, struct 
 	struct worker *w = xnew(struct worker);
 	int r;
 
-	w->loop = loop;
-	w->tail = &w->head;
+	w->submitted.tail = &w->submitted.head;
+	w->finished.tail = &w->finished.head;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
+	w->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (w->done_fd < 0) {
+		r = err_errno(err, ERR_RETRY, errno, "cannot make an event for thread %s", name);
+		worker_release(w);
+		return r;
+	}
+	r = loop_add_fd(loop, w->done_fd, EPOLLIN, on_done, w, &w->done_source, err);
+	if (r < 0) {
+		worker_release(w);
+		return r;
+	}
 	r = pthread_create(&w->thread, NULL, worker_main, w);
 	if (r) {
-		free(w);
+		worker_release(w);
 		return err_errno(err, ERR_RETRY, r, "cannot start thread %s", name);
 	}
 	pthread_setname_np(w->thread, name);
@@ -76,8 +148,7 @@ void worker_submit(struct worker *worker, worker_fn *run, worker_fn *done, void 
 	job->done = done;
 	job->data = data;
 	pthread_mutex_lock(&worker->lock);
-	*worker->tail = job;
-	worker->tail = &job->next;
+	queue_push(&worker->submitted, job);
 	pthread_cond_signal(&worker->wake);
 	pthread_mutex_unlock(&worker->lock);
 }
@@ -91,8 +162,7 @@ struct worker *worker_free(struct worker *worker)
 	pthread_cond_signal(&worker->wake);
 	pthread_mutex_unlock(&worker->lock);
 	pthread_join(worker->thread, NULL);
-	pthread_cond_destroy(&worker->wake);
-	pthread_mutex_destroy(&worker->lock);
-	free(worker);
+	run_finished(worker);
+	worker_release(worker);
 	return NULL;
 }

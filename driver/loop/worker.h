@@ -16,7 +16,11 @@ int worker_new(struct loop *loop, const char *name, struct worker **ret, struct 
 	__attribute__((warn_unused_result));
 void worker_submit(struct worker *worker, worker_fn *run, worker_fn *done, void *data);
 
-/* Finish what was submitted, join the thread; "done" of the rest is posted.  Returns NULL. */
+/*
+ * Finish what was submitted, join the thread and call "done" of the rest before it returns, so
+ * that the owner of "data" may go afterwards.  Called on the loop's thread, not from a "done".
+ * NULL is fine; returns NULL.
+ */
 struct worker *worker_free(struct worker *worker);
 
 #endif
