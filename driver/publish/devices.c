@@ -44,23 +44,6 @@ int publish_parse_kinds(const char *text, unsigned int *ret, struct err *err)
 	return 0;
 }
 
-int publish_option_kinds(const char *publish, const char *gpu, unsigned int *ret, struct err *err)
-{
-	unsigned int kinds;
-
-	if (publish_parse_kinds(publish ? publish : "card,nic", &kinds, err) < 0)
-		return err_wrap(err, "option --publish");
-	if (gpu && streq(gpu, "own"))
-		kinds |= PUBLISH_GPU;
-	else if (gpu && !streq(gpu, "off"))
-		return err_set(err, ERR_INVALID, EINVAL,
-			       "option --gpu: unknown value '%.64s': use off (the vendor's driver "
-			       "serves the GPUs) or own",
-			       gpu);
-	*ret = kinds;
-	return 0;
-}
-
 /* The card whose functions are handed out together only, or NULL. */
 static const struct topo_card *atomic_card(const struct inventory *inv, const struct topo_nic *nic)
 {

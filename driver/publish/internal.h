@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/str.h"
 #include "publish/publish.h"
 #include "topo/inventory.h"
 
@@ -63,8 +64,8 @@ json_t *slice_object(const struct publish_options *options, const json_t *spec, 
 /* A slice as it is on the API server, as far as we know. */
 struct stored_slice {
 	json_t *object;
-	json_t *sent; /* the spec (without generation) which we wrote to get "object"; or NULL */
-	uint64_t written_us; /* clock_us() of that write */
+	json_t *sent; /* the spec (without generation) that we wrote to get "object", or NULL */
+	uint64_t written_us; /* clock_us() of that write, 0: somebody else's */
 };
 
 struct slice_plan {
@@ -84,7 +85,37 @@ struct slice_plan {
 void slice_plan_next(const struct stored_slice *stored, size_t n_stored, const json_t *wanted,
 		     const char *pool, struct slice_plan *ret);
 
+/* Both specs say the same, whatever the generation. */
+bool slice_same_content(const json_t *spec, const json_t *wanted);
+
 /* The object for UPDATE: "stored" with the wanted fields replaced.  New reference. */
 json_t *slice_updated(const json_t *stored, const json_t *spec, long long generation);
+
+/* store.c: what the API server has.  Zero-initialise; store_done() frees. */
+struct slice_store {
+	struct stored_slice *a;
+	size_t n, cap;
+	struct strlist gone; /* uids that were deleted while a write of ours was under way */
+};
+
+/* For so long a list that does not have our own write is taken for an old one. */
+#define STORE_GRACE_US (3 * 1000000ULL)
+
+enum store_change {
+	STORE_SAME = 0,
+	STORE_CHANGED = 1, /* somebody else wrote or deleted */
+	STORE_LOST = 2, /* … deleted */
+	STORE_DOUBTFUL = 4, /* a slice we have just written is not in the list: list again later */
+};
+
+/* A full list; a set of enum store_change. */
+unsigned int store_listed(struct slice_store *store, json_t *items, uint64_t now_us);
+/* One event of a watch; a set of enum store_change.  Older states than the known one are ignored. */
+unsigned int store_event(struct slice_store *store, const char *type, json_t *object);
+/* The API server's answer to our create or update of "sent". */
+void store_wrote(struct slice_store *store, json_t *object, json_t *sent, uint64_t now_us);
+/* It is deleted, as we wanted or as an answer told. */
+void store_removed(struct slice_store *store, const char *uid);
+void store_done(struct slice_store *store);
 
 #endif

@@ -23,8 +23,7 @@ static const char *name_of(const struct stored_slice *s)
 	return name ? name : "";
 }
 
-/* Both specs say the same, whatever the generation. */
-static bool same_content(const json_t *spec, const json_t *wanted)
+bool slice_same_content(const json_t *spec, const json_t *wanted)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(spec_fields); i++) {
 		const char *field = spec_fields[i];
@@ -45,9 +44,9 @@ static bool same_content(const json_t *spec, const json_t *wanted)
 static bool is_right(const struct stored_slice *s, const json_t *wanted)
 {
 	/* What the API server made of our own words is not sent again. */
-	if (s->sent && same_content(s->sent, wanted))
+	if (s->sent && slice_same_content(s->sent, wanted))
 		return true;
-	return same_content(json_object_get(s->object, "spec"), wanted);
+	return slice_same_content(json_object_get(s->object, "spec"), wanted);
 }
 
 /* Of two slices with one index the better one stays. */

@@ -29,13 +29,6 @@ int publish_parse_kinds(const char *text, unsigned int *ret, struct err *err)
 	__attribute__((warn_unused_result));
 
 /*
- * The options --publish LIST (NULL: "card,nic") and --gpu off|own (NULL: "off"; "own" adds gpu)
- * → bits.  ERR_INVALID names the option, the wrong word and the right ones.
- */
-int publish_option_kinds(const char *publish, const char *gpu, unsigned int *ret, struct err *err)
-	__attribute__((warn_unused_result));
-
-/*
  * With cards and their functions in one device class the allocator's search explodes (5 cards
  * 0.4 s, 6 cards 10 s, the scheduler's limit), so "pf" is not published above this many atomic
  * cards.
