@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TWINRAIL_HW_ROOT_H
+#define TWINRAIL_HW_ROOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* Internal to hw/: reading below one root directory. */
+
+/* In an unpacked recording: "path ERRNO" lines of files whose reading fails. */
+#define HW_ERRORS_FILE "twinrail/errors"
+
+struct hw_root_error {
+	dev_t dev;
+	ino_t ino;
+	int errnum;
+};
+
+struct hw_root {
+	int fd;
+	bool live; /* the root is "/": the running machine */
+	struct hw_root_error *errors;
+	size_t n_errors, cap_errors;
+};
+
+/* ERR_INVALID naming "root" and --root when it is not a directory that can be listed. */
+int hw_root_open(const char *root, struct hw_root *ret, struct err *err)
+	__attribute__((warn_unused_result));
+void hw_root_close(struct hw_root *root);
+
+/*
+ * A whole file at "path" (relative: "sys/…"), at most "max" bytes, NUL-terminated.  0 or a negative
+ * errno, also the one that was recorded.
+ */
+int hw_root_read(const struct hw_root *root, const char *path, size_t max, char **ret,
+		 size_t *ret_len) __attribute__((warn_unused_result));
+
+/*
+ * The text of attribute "name" of directory "dir" without white space at its end.  NULL when it
+ * cannot be read, is empty, longer than 4096 bytes or not UTF-8: an unknown fact is absent.
+ */
+char *hw_attr(const struct hw_root *root, const char *dir, const char *name);
+
+/* As numbers; "fallback" when absent or not a number.  hw_attr_hex() takes "0x15b3" and "15b3". */
+int hw_attr_int(const struct hw_root *root, const char *dir, const char *name, int fallback);
+unsigned int hw_attr_hex(const struct hw_root *root, const char *dir, const char *name,
+			 unsigned int fallback);
+
+/* The text of link "name" in "dir"; NULL when it is no link.  One level, nothing is resolved. */
+char *hw_link(const struct hw_root *root, const char *dir, const char *name);
+
+/* The last component of that text. */
+char *hw_link_base(const struct hw_root *root, const char *dir, const char *name);
+
+/*
+ * Where the link "name" in "dir" leads, as an absolute path below the root: joined with "dir" and
+ * normalised by its text alone, without looking at the file system.  NULL when it is no link.
+ */
+char *hw_link_path(const struct hw_root *root, const char *dir, const char *name);
+
+/* Join and normalise: ("sys/bus/pci/devices", "../../../devices/x") → "/sys/devices/x". */
+char *hw_path_join(const char *dir, const char *target);
+
+/* The names in a directory, sorted; 0 or a negative errno; more than "max" names: -EFBIG. */
+int hw_list(const struct hw_root *root, const char *dir, size_t max, struct strlist *ret)
+	__attribute__((warn_unused_result));
+
+bool hw_exists(const struct hw_root *root, const char *path);
+
+/* "EINVAL" → EINVAL; 0 when there is no such name. */
+int hw_errno_from_name(const char *name);
+
+/* "0000:03:00.0": at least four hex digits of domain, lower case. */
+bool hw_is_bus_id(const char *s);
+
+/* The last component of "path" that is a PCI address; malloc'ed, NULL when there is none. */
+char *hw_path_bus_id(const char *path);
+
+#endif

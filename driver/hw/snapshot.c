@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Recorded machines: one text file with a line per file or link of the recorded tree.
+ *
+ *	path = value        a file with "value" and a new line; "path =" is an empty file
+ *	path -> target      a symbolic link, relative as in sysfs
+ *	path : hex          a binary file, two digits per byte
+ *	path ! ERRNO        a file whose reading fails, e.g. EINVAL
+ *	# comment           as are empty lines
+ *
+ * Paths are relative to the root ("sys/class/net/…").  In paths, values and targets "\n", "\t",
+ * "\s" (space) and "\\" stand for what a line cannot hold; other bytes stand for themselves.
+ * Directories come from the paths of what is in them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hw/hw.h"
+#include "hw/root.h"
+
+#define SNAPSHOT_MAX (64 * 1024 * 1024)
+#define LINE_MAX_BYTES (256 * 1024)
+
+struct unpacker {
+	const char *file, *dir;
+	size_t line;
+	struct buf errors; /* content of HW_ERRORS_FILE */
+};
+
+__attribute__((format(printf, 3, 4))) static int fail(const struct unpacker *u, struct err *err,
+						      const char *fmt, ...)
+{
+	_cleanup_free_ char *msg = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	msg = xvasprintf(fmt, ap);
+	va_end(ap);
+	return err_set(err, ERR_INVALID, EINVAL, "%s line %zu: %s", u->file, u->line, msg);
+}
+
+/* Undo the escapes in place; false when there is an unknown one. */
+static bool unescape(char *s)
+{
+	static const char letters[] = "nts\\", bytes[] = "\n\t \\";
+	char *out = s;
+
+	for (; *s; s++) {
+		if (*s == '\\') {
+			const char *known = s[1] ? strchr(letters, s[1]) : NULL;
+
+			if (!known)
+				return false;
+			*out++ = bytes[known - letters];
+			s++;
+		} else {
+			*out++ = *s;
+		}
+	}
+	*out = '\0';
+	return true;
+}
+
+/* Relative, without empty, "." and ".." components. */
+static bool path_ok(const char *path)
+{
+	const char *p = path;
+
+	if (!*path || strlen(path) >= 4096)
+		return false;
+	for (;;) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 0 || n > 255 || (n == 1 && p[0] == '.') ||
+		    (n == 2 && p[0] == '.' && p[1] == '.'))
+			return false;
+		if (!p[n])
+			return true;
+		p += n + 1;
+	}
+}
+
+/* A link at "path" may point to anything below the root, by a relative target. */
+static bool target_ok(const char *path, const char *target)
+{
+	long depth = 0;
+
+	if (!*target || *target == '/' || strlen(target) >= 4096)
+		return false;
+	for (const char *p = path; *p; p++)
+		depth += *p == '/';
+	for (const char *p = target; *p; p += strcspn(p, "/"), p += *p == '/') {
+		size_t n = strcspn(p, "/");
+
+		if (n == 2 && p[0] == '.' && p[1] == '.')
+			depth--;
+		else if (n > 0 && !(n == 1 && p[0] == '.'))
+			depth++;
+		if (depth < 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Make the directories above "full", which begins with u->dir.  None of them may be a link: a link
+ * below a link could lead out of the directory although its text looks harmless.
+ */
+static int make_parents(const struct unpacker *u, const char *full, struct err *err)
+{
+	_cleanup_free_ char *copy = xstrdup(full);
+
+	for (char *p = copy + strlen(u->dir) + 1; (p = strchr(p, '/')); *p++ = '/') {
+		struct stat st;
+
+		*p = '\0';
+		if (mkdir(copy, 0755) < 0 && errno != EEXIST)
+			return err_errno(err, ERR_RETRY, errno, "cannot make directory %s", copy);
+		if (lstat(copy, &st) < 0 || !S_ISDIR(st.st_mode))
+			return fail(u, err, "%s lies below a file or link",
+				    full + strlen(u->dir) + 1);
+	}
+	return 0;
+}
+
+/*
+ * O_EXCL: nothing that exists is written.  Links are made last, so that no path leads through one.
+ */
+static int write_file(const struct unpacker *u, const char *path, const void *data, size_t len,
+		      struct err *err)
+{
+	_cleanup_free_ char *full = xasprintf("%s/%s", u->dir, path);
+	_cleanup_close_ int fd = -1;
+	int r = make_parents(u, full, err);
+
+	if (r < 0)
+		return r;
+	fd = open(full, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0 && errno == EEXIST)
+		return fail(u, err, "%s is given twice", path);
+	if (fd < 0 || write(fd, data, len) != (ssize_t)len)
+		return err_errno(err, ERR_RETRY, errno, "%s line %zu: cannot write %s", u->file,
+				 u->line, full);
+	return 0;
+}
+
+static int hex_digit(char c)
+{
+	const char *digits = "0123456789abcdef", *p = c ? strchr(digits, c) : NULL;
+
+	return p ? (int)(p - digits) : -1;
+}
+
+static int write_hex(const struct unpacker *u, const char *path, const char *hex, struct err *err)
+{
+	struct buf b = { 0 };
+	int r = 0;
+
+	for (; r == 0 && *hex; hex += 2) {
+		int high = hex_digit(hex[0]), low = high < 0 ? -1 : hex_digit(hex[1]);
+		char byte = (char)(high << 4 | low);
+
+		if (low < 0)
+			r = fail(u, err, "%s: want pairs of the digits 0-9a-f", path);
+		else
+			buf_add(&b, &byte, 1);
+		if (r < 0)
+			break;
+	}
+	if (r == 0)
+		r = write_file(u, path, b.data ? b.data : "", b.len, err);
+	buf_done(&b);
+	return r;
+}
+
+static int write_value(const struct unpacker *u, const char *path, const char *value,
+		       struct err *err)
+{
+	_cleanup_free_ char *text = *value ? xasprintf("%s\n", value) : xstrdup("");
+
+	return write_file(u, path, text, strlen(text), err);
+}
+
+static int write_errno(struct unpacker *u, const char *path, const char *name, struct err *err)
+{
+	if (hw_errno_from_name(name) == 0)
+		return fail(u, err, "%s: \"%.40s\" is not the name of an error, e.g. EINVAL", path,
+			    name);
+	buf_printf(&u->errors, "%s %s\n", path, name);
+	return write_file(u, path, "", 0, err);
+}
+
+static int write_link(const struct unpacker *u, const char *path, const char *target,
+		      struct err *err)
+{
+	_cleanup_free_ char *full = xasprintf("%s/%s", u->dir, path);
+	int r;
+
+	if (!target_ok(path, target))
+		return fail(u, err, "%s: the link must be relative and stay below the root", path);
+	r = make_parents(u, full, err);
+	if (r < 0)
+		return r;
+	if (symlink(target, full) == 0)
+		return 0;
+	if (errno == EEXIST)
+		return fail(u, err, "%s is given twice", path);
+	return err_errno(err, ERR_RETRY, errno, "cannot make link %s", full);
+}
+
+enum pass { PASS_FILES, PASS_LINKS };
+
+static int unpack_line(struct unpacker *u, char *line, enum pass pass, struct err *err)
+{
+	char *op = strchr(line, ' '), *value;
+	char kind;
+
+	if (line[0] == '\0' || line[0] == '#')
+		return 0;
+	if (!op)
+		return fail(u, err,
+			    "want \"path = value\", \"path -> target\", \"path : hex\" or "
+			    "\"path ! ERRNO\"");
+	*op++ = '\0';
+	kind = op[0];
+	value = op + (starts_with(op, "->") ? 2 : 1);
+	if (!kind || !strchr("=:!-", kind) || (kind == '-' && op[1] != '>') ||
+	    (*value && *value != ' '))
+		return fail(u, err, "want =, ->, : or ! after the path");
+	value += *value == ' ';
+	if (!unescape(line) || !unescape(value))
+		return fail(u, err, "unknown escape; known are \\n, \\t, \\s and \\\\");
+	if (!path_ok(line))
+		return fail(u, err,
+			    "the path must be relative and without \".\", \"..\" and \"//\"");
+	if (streq(line, HW_ERRORS_FILE))
+		return fail(u, err, "%s is made from the \"path ! ERRNO\" lines", line);
+	if ((kind == '-') != (pass == PASS_LINKS))
+		return 0;
+	switch (kind) {
+	case '-':
+		return write_link(u, line, value, err);
+	case ':':
+		return write_hex(u, line, value, err);
+	case '!':
+		return write_errno(u, line, value, err);
+	default:
+		return write_value(u, line, value, err);
+	}
+}
+
+static int unpack_lines(struct unpacker *u, const char *text, enum pass pass, struct err *err)
+{
+	u->line = 0;
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		_cleanup_free_ char *line = NULL;
+		int r;
+
+		u->line++;
+		if (n > LINE_MAX_BYTES)
+			return fail(u, err, "longer than %d bytes", LINE_MAX_BYTES);
+		line = xstrndup(text, n);
+		r = unpack_line(u, line, pass, err);
+		if (r < 0)
+			return r;
+		text += n + (text[n] == '\n');
+	}
+	return 0;
+}
+
+static int check_empty(const char *dir, struct err *err)
+{
+	struct strlist names = { 0 };
+	int r = dir_list_at(AT_FDCWD, dir, &names);
+	bool empty = names.n == 0;
+
+	strlist_done(&names);
+	if (r < 0)
+		return err_errno(err, ERR_INVALID, r, "cannot list directory %s", dir);
+	if (!empty)
+		return err_set(err, ERR_INVALID, ENOTEMPTY,
+			       "directory %s is not empty; name a new or empty one", dir);
+	return 0;
+}
+
+int hw_snapshot_unpack(const char *file, const char *dir, struct err *err)
+{
+	struct unpacker u = { .file = file, .dir = dir };
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	int r = file_read(file, SNAPSHOT_MAX, &text, &len, err);
+
+	if (r < 0)
+		return r;
+	if (strlen(text) != len)
+		return err_set(err, ERR_INVALID, EINVAL,
+			       "%s has a NUL byte; it is not a recorded machine", file);
+	r = dir_make(dir, 0755, err);
+	if (r == 0)
+		r = check_empty(dir, err);
+	if (r == 0)
+		r = unpack_lines(&u, text, PASS_FILES, err);
+	if (r == 0)
+		r = unpack_lines(&u, text, PASS_LINKS, err);
+	if (r == 0 && u.errors.len)
+		r = write_file(&u, HW_ERRORS_FILE, u.errors.data, u.errors.len, err);
+	buf_done(&u.errors);
+	return r;
+}
