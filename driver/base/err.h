@@ -38,6 +38,13 @@ int err_errno(struct err *err, enum err_kind kind, int errnum, const char *fmt, 
 /* Put "<context>: " before the text that is there; return err->code. */
 int err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+#if defined(__clang_analyzer__) && !defined(ERR_C)
+/* The analyzer sees one file at a time: tell it that what these return is always an error. */
+#define err_set(...) (err_set(__VA_ARGS__), -1)
+#define err_errno(...) (err_errno(__VA_ARGS__), -1)
+#define err_wrap(...) (err_wrap(__VA_ARGS__), -1)
+#endif
+
 void err_reset(struct err *err);
 
 /* "invalid", "not_found", …: the word for logs. */

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests, checks, images and manifests; included by the Makefile.  Tiers of "make test": tests/run --list.
+VARIABLES_OF_BUILD := -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
+RUN_TESTS = env $(VARIABLES_OF_BUILD) tests/run
+
+deps: ## install what building and testing needs (Debian 12, as root)
+	@tests/deps
+
+deps-arm64: ## install the toolchain for ARCH=arm64, too
+	@tests/deps arm64
+
+test: deps ## run all tests; the last line counts them
+	@$(RUN_TESTS)
+
+test-unit: ## run the unit tests, also with sanitizers and valgrind
+	@$(RUN_TESTS) unit unit-asan unit-tsan unit-valgrind
+
+test-fixtures: all ## compare recorded machines with their expected topology and slices
+	@$(RUN_TESTS) fixtures
+
+test-integration: all ## run the real binary against a fake API server and kubelet
+	@$(RUN_TESTS) integration
+
+test-arm64: ## cross build, and run the unit tests in an emulator
+	@$(RUN_TESTS) arm64
+
+test-cluster: all ## run the cluster tests (kind)
+	@$(RUN_TESTS) cluster
+
+lint: ## check style, layering, manifests, scripts and spelling
+	@tests/lint/run
+
+fmt: ## format the C files
+	@git ls-files -co --exclude-standard '*.[ch]' | xargs -r clang-format-14 -i --style=file
+
+demo: deps ## bring up a cluster with fake machines and show twinrail in it
+	@$(MAKE) --no-print-directory all
+	@tests/cluster/demo
+
+demo-clean: ## take the demonstration's cluster down
+	@tests/cluster/lab down
+
+bench: all ## measure against the budgets of docs/design.md
+	@tests/bench/run
+
+image: ## build build/twinrail-image.tar from the Dockerfile
+	@tests/cluster/image
+
+deploy: ## render deploy/ from the Helm chart
+	@deploy/render
+
+.PHONY: deps deps-arm64 test test-unit test-fixtures test-integration test-arm64 test-cluster lint fmt \
+	demo demo-clean bench image deploy
