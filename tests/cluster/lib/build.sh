@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
 # Binaries of a cluster from pinned Go modules (go/*), each set cached under a hash of its inputs.
 
 GO_MINOR_NEEDED=26

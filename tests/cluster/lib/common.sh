@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2034 # the variables are for those who source it
 # Paths, logging, locks and hashes shared by the cluster scripts. Source it after `set -euo pipefail`.
 

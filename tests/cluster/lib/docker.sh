@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
 # The docker that carries the nodes: the user's own where it can get kind's node image, else one of ours, in a pid,
 # network and mount namespace of its own. Needs STATE, RUN and ID (see lab).
 

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
 # What is needed to understand a failed run, in one folder. Needs STATE and a cluster that may be half dead.
 
 collect_logs() {

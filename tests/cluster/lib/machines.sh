@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
 # The fake machine of each worker: a recorded machine unpacked to a folder that the node sees as /machine, and the CDI
 # spec that NVIDIA's tools would have made there. Needs STATE.
 
