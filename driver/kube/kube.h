@@ -21,6 +21,7 @@ struct kube_config {
 	char *ca_file, *ca_data; /* PEM: a path, or the text */
 	char *token_file, *token;
 	char *cert_data, *key_data; /* PEM text of a client certificate */
+	char *tls_server_name; /* the name in the server's certificate; NULL: its address */
 	char *user_agent;
 };
 
@@ -34,7 +35,10 @@ void kube_config_done(struct kube_config *config);
 
 int kube_new(struct loop *loop, const struct kube_config *config, struct kube **ret,
 	     struct err *err) __attribute__((warn_unused_result));
-/* Cancels all requests and watches (no callbacks).  NULL is fine; returns NULL. */
+/*
+ * Cancels all requests and watches (no callbacks); their handles are void then.  May be called from
+ * a callback.  NULL is fine; returns NULL.
+ */
 struct kube *kube_free(struct kube *kube);
 
 /*
@@ -55,19 +59,20 @@ struct kube_request;
 
 struct kube_call {
 	const char *method; /* "GET", "POST", "PUT", "PATCH", "DELETE" */
-	const char *path;   /* "/apis/resource.k8s.io/v1/resourceslices/x?query" */
+	const char *path; /* "/apis/resource.k8s.io/v1/resourceslices/x?query" */
 	const char *content_type; /* NULL: application/json */
-	const json_t *body;       /* NULL: none; copied before kube_send() returns */
-	uint64_t timeout_us;      /* one attempt; 0: 10 s */
-	uint64_t retry_us;        /* repeat ERR_RETRY failures with back-off this long; 0: once */
+	const json_t *body; /* NULL: none; copied before kube_send() returns */
+	uint64_t timeout_us; /* one attempt; 0: 10 s */
+	uint64_t retry_us; /* repeat ERR_RETRY failures with back-off this long; 0: once */
 };
 
 /* Never calls "fn" before it returns. */
 struct kube_request *kube_send(struct kube *kube, const struct kube_call *call, kube_reply_fn *fn,
 			       void *data);
+/* No callback comes any more.  From its own callback it does nothing; NULL is fine. */
 void kube_cancel(struct kube_request *request);
 
-/* PATCH with server-side apply by "manager"; the path has no query. */
+/* PATCH with server-side apply by "manager", repeated up to 30 s; the path has no query. */
 struct kube_request *kube_apply(struct kube *kube, const char *path, const char *manager,
 				const json_t *body, kube_reply_fn *fn, void *data);
 
@@ -75,7 +80,8 @@ struct kube_request *kube_apply(struct kube *kube, const char *path, const char 
  * LIST then WATCH, for ever: reconnects with back-off, lists again after 410, bookmarks handled.
  * "listed" gets the array "items" of a full list (everything seen before is void); "changed" one
  * event of type ADDED, MODIFIED or DELETED; "failed" each error of an attempt (for the log, and
- * to say why nothing is published).  Values are borrowed.
+ * to say why nothing is published).  Values are borrowed; each callback may be NULL and may free or
+ * relist the watch.  "query" is NULL or what follows the "?": "fieldSelector=spec.driver=x".
  */
 struct kube_watch;
 struct kube_watch_ops {
