@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TWINRAIL_PREPARE_ANSWER_H
+#define TWINRAIL_PREPARE_ANSWER_H
+
+#include "prepare/record.h"
+#include "rpc/dra.h"
+
+/*
+ * Answer claim "i" of a NodePrepareResources call from its Completed record: a function of the
+ * record only, so that a repeated call gets the same answer.  Every device carries the CDI id of
+ * its request, a GPU that of its vendor.
+ */
+void answer_prepared(struct dra_call *call, size_t i, const struct record *record,
+		     const char *driver);
+
+/* Answer claim "i" with an error text; a byte that is not UTF-8 is replaced in place. */
+void answer_error(struct dra_call *call, size_t i, char *text);
+
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepare/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+/* A claim of 32 devices needs about 20 KiB. */
+#define RECORD_BYTES_MAX (1024 * 1024)
+
+int journal_init(struct journal *j, const char *data_dir, struct err *err)
+{
+	j->dir = xasprintf("%s/claims", data_dir);
+	j->lock_path = xasprintf("%s/serialize.lock", data_dir);
+	atomic_init(&j->corrupt, 0);
+	return dir_make(j->dir, 0700, err);
+}
+
+void journal_done(struct journal *j)
+{
+	free(j->dir);
+	free(j->lock_path);
+	j->dir = j->lock_path = NULL;
+}
+
+int journal_lock(const struct journal *j, int *ret_fd, struct err *err)
+{
+	_cleanup_close_ int fd = open(j->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_errno(err, ERR_RETRY, errno, "cannot open %s", j->lock_path);
+	while (flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return err_errno(err, ERR_RETRY, errno, "cannot lock %s", j->lock_path);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static char *record_path(const struct journal *j, const char *uid)
+{
+	return xasprintf("%s/%s.json", j->dir, uid);
+}
+
+static int read_one(const char *path, const char *uid, struct record **ret, struct err *err)
+{
+	_cleanup_(record_freep) struct record *record = NULL;
+	_cleanup_json_ json_t *object = NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	int r;
+
+	r = file_read(path, RECORD_BYTES_MAX, &text, &len, err);
+	if (r < 0)
+		return r == -EFBIG ? -EINVAL : r;
+	r = json_parse(text, len, &object, err);
+	if (r < 0)
+		return r;
+	r = record_from_json(object, &record, err);
+	if (r < 0)
+		return r;
+	if (!streq(record->uid, uid))
+		return err_set(err, ERR_INVALID, EINVAL, "it holds the claim %s", record->uid);
+	*ret = TAKE_PTR(record);
+	return 0;
+}
+
+int journal_load(struct journal *j, const char *uid, struct record **ret, struct err *err)
+{
+	_cleanup_free_ char *path = record_path(j, uid), *aside = NULL;
+	struct err why = { 0 };
+	int r;
+
+	r = read_one(path, uid, ret, &why);
+	if (r == -EINVAL) {
+		aside = xasprintf("%s.corrupt", path);
+		if (rename(path, aside) < 0)
+			return err_errno(err, ERR_RETRY, errno,
+					 "record %s is unreadable and cannot be set aside", path);
+		atomic_fetch_add(&j->corrupt, 1);
+		log_warn("record is unreadable, set aside", KV("file", "%s", aside),
+			 KV("err", "%s", why.msg));
+		return err_set(err, ERR_NOT_FOUND, ENOENT, "there is no record %s", path);
+	}
+	if (r < 0) {
+		if (r == -EOPNOTSUPP)
+			err_wrap(&why, "record %s", path);
+		if (err)
+			*err = why;
+	}
+	return r;
+}
+
+void record_list_done(struct record_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		record_free(list->items[i]);
+	free(list->items);
+	*list = (struct record_list){ 0 };
+}
+
+/* "<uid>.json" → uid; NULL: another kind of file. */
+static char *uid_of(const char *file)
+{
+	_cleanup_free_ char *uid = NULL;
+
+	if (!ends_with(file, ".json"))
+		return NULL;
+	uid = xstrndup(file, strlen(file) - strlen(".json"));
+	return uid_valid(uid) ? TAKE_PTR(uid) : NULL;
+}
+
+int journal_load_all(struct journal *j, struct record_list *ret, struct err *err)
+{
+	struct strlist files = { 0 };
+	int r = dir_list_at(AT_FDCWD, j->dir, &files);
+
+	if (r < 0)
+		err_errno(err, ERR_RETRY, r, "cannot list %s", j->dir);
+	for (size_t i = 0; r == 0 && i < files.n; i++) {
+		_cleanup_free_ char *uid = uid_of(files.items[i]);
+		struct record *record;
+
+		if (!uid)
+			continue;
+		r = journal_load(j, uid, &record, err);
+		if (r == 0)
+			*array_push(ret->items, ret->n, ret->cap) = record;
+		else if (r == -ENOENT || r == -EOPNOTSUPP)
+			r = 0;
+	}
+	strlist_done(&files);
+	if (r < 0)
+		record_list_done(ret);
+	else
+		err_reset(err);
+	return r;
+}
+
+int journal_save(const struct journal *j, const struct record *record, struct err *err)
+{
+	_cleanup_free_ char *path = record_path(j, record->uid), *text = NULL;
+	_cleanup_json_ json_t *object = record_to_json(record);
+
+	text = json_text_pretty(object);
+	return file_write_atomic(path, text, strlen(text), 0600, FILE_DURABLE, err);
+}
+
+int journal_remove(const struct journal *j, const char *uid, struct err *err)
+{
+	_cleanup_free_ char *path = record_path(j, uid);
+
+	return file_remove(path, 0, err);
+}
+
+int journal_sync(const struct journal *j, struct err *err)
+{
+	return dir_sync(j->dir, err);
+}
+
+void journal_remove_stale(const struct journal *j)
+{
+	file_remove_stale(j->dir, "");
+}
