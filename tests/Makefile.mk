@@ -41,7 +41,7 @@ demo-clean: ## take the demonstration's cluster down
 	@tests/cluster/lab down
 
 bench: all ## measure against the budgets of docs/design.md
-	@tests/bench/run
+	@tests/cluster/bench
 
 image: ## build build/twinrail-image.tar from the Dockerfile
 	@tests/cluster/image
