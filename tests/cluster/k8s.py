@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -112,7 +113,7 @@ class Watch:
                 seen += 1
                 if match(event[1], event[2]):
                     return event
-            time.sleep(0.005)
+            time.sleep(0.002)
         raise AssertionError(f"not within {timeout} s: {what}; {len(self.events)} events seen")
 
     def __enter__(self):
@@ -286,6 +287,12 @@ class Cluster:
         assert pods, f"no driver pod on {self.nodes[machine]}"
         return pods[0]
 
+    def agent_memory(self, machine):
+        """Resident memory of a node's agent in MB: (in all, what is not file-backed)."""
+        out = self.node_exec(machine, "sh", "-c", "cat /proc/$(pgrep -o -f 'twinrail agent')/status").stdout
+        fields = dict(line.split(":", 1) for line in out.splitlines() if ":" in line)
+        return tuple(round(int(fields[key].split()[0]) / 1024, 1) for key in ("VmRSS", "RssAnon"))
+
     def raw_slices(self, machine):
         node = self.nodes[machine]
         return [s for s in self.list("ResourceSlice", fieldSelector=f"spec.driver={DRIVER},spec.nodeName={node}")]
@@ -422,6 +429,19 @@ class Cluster:
         return found
 
 
+def bring_up(image=True):
+    """The lab's cluster with the present image and machines; whether it had to be brought up. CalledProcessError."""
+    if image:
+        subprocess.run([HERE / "image"], check=True)
+    if subprocess.run([LAB, "status"], stdout=subprocess.DEVNULL, check=False).returncode:
+        subprocess.run([LAB, "up"], check=True)
+        return True
+    subprocess.run([LAB, "machines"], check=True)
+    if image:
+        subprocess.run([LAB, "load", TOP / "build/twinrail-image.tar"], check=True)
+    return False
+
+
 def unschedulable(condition):
     return (condition["type"] == "PodScheduled" and condition["status"] == "False"
             and "cannot allocate all claims" in condition.get("message", ""))
@@ -434,6 +454,19 @@ def image_stamp():
     if stamp.exists():
         return stamp.read_text().strip()
     return str(int(archive.stat().st_mtime)) if archive.exists() else "none"
+
+
+def dra_durations(metrics):
+    """{method: (seconds in all, calls)} of our driver, out of a kubelet's metrics."""
+    found = {}
+    pattern = re.compile(r'^dra_grpc_operations_duration_seconds_(sum|count)\{(.*)\} (\S+)$', re.M)
+    for what, labels, value in pattern.findall(metrics):
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        if labels.get("driver_name") == DRIVER:
+            method = labels["method_name"].rsplit("/", 1)[-1]
+            total, count = found.get(method, (0.0, 0))
+            found[method] = (total + float(value), count) if what == "sum" else (total, count + int(float(value)))
+    return found
 
 
 def attributes(device):
