@@ -71,7 +71,7 @@ $(BUILD)/twinrail-hook: $(HOOK_OBJS)
 		$(shell $(PKG_CONFIG) --static --libs jansson yaml-0.1)
 
 $(LIB): $(LIB_OBJS)
-	$(Q)echo "  AR    $@"; rm -f $@; $(if $(CROSS),$(TRIPLET)-)ar rcs $@ $^
+	$(Q)echo "  AR    $@"; rm -f $@; $(if $(CROSS),$(TRIPLET)-)ar rcsP $@ $^
 
 $(BUILD)/obj/%.o: %.c | $(PROTO_C:.c=.h)
 	$(Q)mkdir -p $(@D); echo "  CC    $<"; \

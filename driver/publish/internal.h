@@ -91,7 +91,7 @@ bool slice_same_content(const json_t *spec, const json_t *wanted);
 /* The object for UPDATE: "stored" with the wanted fields replaced.  New reference. */
 json_t *slice_updated(const json_t *stored, const json_t *spec, long long generation);
 
-/* store.c: what the API server has.  Zero-initialise; store_done() frees. */
+/* store.c: what the API server has.  Zero-initialise; slice_store_done() frees. */
 struct slice_store {
 	struct stored_slice *a;
 	size_t n, cap;
@@ -116,6 +116,6 @@ unsigned int store_event(struct slice_store *store, const char *type, json_t *ob
 void store_wrote(struct slice_store *store, json_t *object, json_t *sent, uint64_t now_us);
 /* It is deleted, as we wanted or as an answer told. */
 void store_removed(struct slice_store *store, const char *uid);
-void store_done(struct slice_store *store);
+void slice_store_done(struct slice_store *store);
 
 #endif

@@ -464,7 +464,7 @@ struct publisher *publisher_free(struct publisher *p)
 	loop_timer_free(p->sync_timer);
 	loop_timer_free(p->relist_timer);
 	inventory_unref(p->inv);
-	store_done(&p->store);
+	slice_store_done(&p->store);
 	json_decref(p->wanted);
 	json_decref(p->sent);
 	free(p->node_uid);

@@ -15,7 +15,7 @@ static void slice_done(struct stored_slice *s)
 	*s = (struct stored_slice){ 0 };
 }
 
-void store_done(struct slice_store *store)
+void slice_store_done(struct slice_store *store)
 {
 	for (size_t i = 0; i < store->n; i++)
 		slice_done(&store->a[i]);
