@@ -124,10 +124,10 @@ struct kube *kube_free(struct kube *kube)
 {
 	if (!kube)
 		return NULL;
+	while (kube->watches) /* first: they own requests */
+		kube_watch_free(kube->watches);
 	while (kube->requests)
 		kube_cancel(kube->requests);
-	while (kube->watches)
-		kube_watch_free(kube->watches);
 	if (kube->busy > 0) { /* called from a callback: its caller does the rest */
 		kube->dead = true;
 		return NULL;

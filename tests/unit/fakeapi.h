@@ -52,7 +52,8 @@ static inline void fakeapi_start(struct fakeapi *f, const char *option, const ch
 		abort();
 	}
 	fclose(out);
-	snprintf(f->url, sizeof(f->url), "http://127.0.0.1:%d", port);
+	snprintf(f->url, sizeof(f->url), "%s://127.0.0.1:%d",
+		 option && streq(option, "--tls") ? "https" : "http", port);
 }
 
 static inline void fakeapi_stop(struct fakeapi *f)
