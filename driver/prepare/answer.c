@@ -34,13 +34,3 @@ void answer_prepared(struct dra_call *call, size_t i, const struct record *recor
 	free(devices);
 	strlist_done(&requests);
 }
-
-/* A text can hold a name that was cut inside a character; protobuf wants UTF-8. */
-void answer_error(struct dra_call *call, size_t i, char *text)
-{
-	if (!utf8_valid(text, strlen(text)))
-		for (char *p = text; *p; p++)
-			if (*p & 0x80)
-				*p = '?';
-	dra_call_answer(call, i, NULL, 0, text);
-}

@@ -13,7 +13,4 @@
 void answer_prepared(struct dra_call *call, size_t i, const struct record *record,
 		     const char *driver);
 
-/* Answer claim "i" with an error text; a byte that is not UTF-8 is replaced in place. */
-void answer_error(struct dra_call *call, size_t i, char *text);
-
 #endif

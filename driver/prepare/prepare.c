@@ -186,7 +186,7 @@ static void op_finish(struct op *op)
 		if (!op->call)
 			continue;
 		if (w->err.code < 0)
-			answer_error(op->call, i, w->err.msg);
+			dra_call_answer(op->call, i, NULL, 0, w->err.msg);
 		else if (op->kind == OP_PREPARE)
 			answer_prepared(op->call, i, w->record, p->driver);
 		else
