@@ -155,7 +155,6 @@ const char *topo_role_name(enum topo_role role);
 const char *topo_class_name(enum topo_class class);
 const char *path_class_name(enum path_class path);
 const char *tri_name(enum tri value);
-const char *tri_name(enum tri value);
 
 /* Compare two PCI addresses as numbers, also of 8-digit domains; <0, 0, >0. */
 int bus_id_cmp(const char *a, const char *b);
@@ -179,5 +178,8 @@ json_t *topo_to_json(const struct inventory *inv);
 
 /* The tree for people; malloc'ed text.  "color": ANSI colours. */
 char *topo_to_tree(const struct inventory *inv, bool color);
+
+/* Path classes of all GPUs and NICs as a table with a legend; malloc'ed text. */
+char *topo_to_matrix(const struct inventory *inv);
 
 #endif

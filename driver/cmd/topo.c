@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "hw/hw.h"
+#include "topo/inventory.h"
+
+enum output { OUTPUT_TREE, OUTPUT_JSON, OUTPUT_MATRIX };
+
+static const char *const outputs[] = { "tree", "json", "matrix", NULL };
+/* In the order of enum pcie_root_policy. */
+static const char *const policies[] = { "auto", "function", "data-direct", NULL };
+
+static char *render(const struct inventory *inv, unsigned int output)
+{
+	_cleanup_json_ json_t *json = NULL;
+
+	switch (output) {
+	case OUTPUT_JSON:
+		json = topo_to_json(inv);
+		return json_text_pretty(json);
+	case OUTPUT_MATRIX:
+		return topo_to_matrix(inv);
+	default:
+		return topo_to_tree(inv, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
+	}
+}
+
+static int show(const char *root, const char *node_name, unsigned int output, unsigned int policy)
+{
+	const struct topo_options options = {
+		.pcie_root = (enum pcie_root_policy)policy,
+		.node_name = node_name,
+	};
+	_cleanup_(inventory_unrefp) struct inventory *inv = NULL;
+	_cleanup_free_ char *text = NULL;
+	struct hw_machine *machine;
+	struct err err = { 0 };
+
+	if (hw_read(root, &machine, &err) < 0) {
+		fprintf(stderr, "twinrail topo: %s\n", err.msg);
+		return EXIT_USAGE;
+	}
+	inv = topo_build(machine, &options);
+	hw_free(machine);
+	text = render(inv, output);
+	if (fputs(text, stdout) < 0 || fflush(stdout) != 0) {
+		perror("twinrail topo: cannot write to standard output");
+		return EXIT_USAGE;
+	}
+	return EXIT_OK;
+}
+
+int cmd_topo(int argc, char **argv)
+{
+	const char *root = "/", *node_name = NULL;
+	unsigned int output = OUTPUT_TREE, policy = PCIE_ROOT_AUTO, log_format = LOG_FORMAT_TEXT;
+	bool verbose = false;
+	const struct option_def table[] = {
+		{ "output", 'o', OPTION_CHOICE, &output, "FORMAT", "what is printed", outputs, 0 },
+		{ "pcie-root", 0, OPTION_CHOICE, &policy, "POLICY",
+		  "root of a NIC whose DMA comes from elsewhere", policies, 0 },
+		{ "node-name", 0, OPTION_STRING, &node_name, "NAME", "name shown for this node",
+		  NULL, 0 },
+		OPTION_ROOT(&root),
+		OPTION_VERBOSE(&verbose),
+		OPTION_LOG_FORMAT(&log_format),
+	};
+	const struct option_spec spec = {
+		.command = "topo",
+		.operands = "",
+		.summary = "Shows GPUs, NICs, cards and rails of this node and which belong "
+			   "together.",
+		.table = table,
+		.n = ARRAY_SIZE(table),
+	};
+	struct options o = { 0 };
+	int code = EXIT_OK;
+
+	if (options_begin(&spec, argc, argv, &o, &code)) {
+		log_init((enum log_format)log_format, verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+		code = show(root, node_name, output, policy);
+	}
+	options_done(&o);
+	return code;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TWINRAIL_HW_READ_H
+#define TWINRAIL_HW_READ_H
+
+#include "hw/machine.h"
+#include "hw/root.h"
+
+/*
+ * Internal to hw/: each reader fills its part of the machine.  None fails: what cannot be read is
+ * left out, with a warning where a person would miss it.
+ */
+#define HW_MAX_PCI 65536
+#define HW_MAX_NETDEVS 16384
+#define HW_MAX_RDMA 4096
+#define HW_MAX_PORTS 64
+#define HW_MAX_GIDS 1024
+
+void hw_read_pci(const struct hw_root *root, struct hw_machine *machine);
+void hw_read_net(const struct hw_root *root, struct hw_machine *machine);
+void hw_read_routes(const struct hw_root *root, struct hw_machine *machine);
+void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine);
+void hw_read_gpus(const struct hw_root *root, struct hw_machine *machine);
+
+void hw_pci_done(struct hw_pci *pci);
+void hw_netdev_done(struct hw_netdev *netdev);
+void hw_rdma_done(struct hw_rdma *rdma);
+void hw_gpu_done(struct hw_gpu *gpu);
+
+/* "code" must be static. */
+void hw_warn(struct hw_machine *machine, const char *code, const char *object, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* "231:192" → 231, 192; both HW_UNKNOWN when it is not of that form. */
+void hw_parse_dev(const char *text, int *major, int *minor);
+
+#endif

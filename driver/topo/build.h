@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TWINRAIL_TOPO_BUILD_H
+#define TWINRAIL_TOPO_BUILD_H
+
+#include "hw/machine.h"
+#include "topo/inventory.h"
+#include "topo/path.h"
+
+/*
+ * Internal to topo/: the inventory while it is being built.  The steps run in the order in which
+ * they stand here; each uses what the ones before it found.
+ */
+enum {
+	VENDOR_MELLANOX = 0x15b3,
+	VENDOR_NVIDIA = 0x10de,
+	VENDOR_AMD = 0x1002,
+	VENDOR_INTEL = 0x8086
+};
+
+/* The raw facts behind inv->nics[i]. */
+struct nic_facts {
+	const struct hw_pci *pci;
+	const struct hw_rdma *rdma;
+	const struct hw_netdev *netdev; /* NULL: none */
+	struct place place; /* where its DMA comes from */
+	int pf; /* of a VF: index of its PF; TOPO_UNKNOWN: not visible */
+};
+
+struct builder {
+	const struct hw_machine *machine;
+	const struct topo_options *options;
+	struct inventory *inv;
+	struct nic_facts *nics; /* as many as inv->nics */
+	struct place *gpus; /* as many as inv->gpus */
+	size_t cap_nics, cap_nic_facts, cap_gpus, cap_gpu_places, cap_cards, cap_pairs,
+		cap_warnings;
+};
+
+void topo_add_gpus(struct builder *b);
+void topo_add_nics(struct builder *b);
+void topo_match_data_direct(struct builder *b); /* dma_bus_id of PFs */
+void topo_add_cards(struct builder *b); /* cards, standalone; may take dma_bus_id back */
+void topo_set_roots(struct builder *b); /* places, pcie_root, pcie_switch of NICs */
+void topo_set_frontends(struct builder *b); /* role of what has a default route */
+void topo_add_pairs(struct builder *b); /* all paths */
+void topo_set_class(struct builder *b);
+void topo_set_best(struct builder *b); /* best pairs, best_gpu and best_path of NICs */
+void topo_set_rails(struct builder *b); /* remaining roles, rails, rail groups */
+
+/* "code" must be static. */
+void topo_warn(struct builder *b, const char *code, const char *object, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* ConnectX-8 and later: chips that have a Data Direct function on some boards. */
+bool topo_may_have_data_direct(const struct topo_nic *nic);
+/* This node has Data Direct functions (15b3:2100). */
+bool topo_has_data_direct(const struct hw_machine *machine);
+
+/* All but the function number is equal. */
+bool topo_same_slot(const char *bus_id_a, const char *bus_id_b);
+
+/* The function's GID to use; docs/design.md §6 and nic.c. */
+int topo_choose_gid(const struct topo_nic *nic, const struct topo_port *port);
+
+#endif

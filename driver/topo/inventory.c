@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topo/inventory.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+struct inventory *inventory_ref(struct inventory *inv)
+{
+	__atomic_fetch_add(&inv->refs, 1, __ATOMIC_RELAXED);
+	return inv;
+}
+
+static void free_port(struct topo_port *port)
+{
+	for (size_t i = 0; i < port->n_gids; i++) {
+		free(port->gids[i].gid);
+		free(port->gids[i].type);
+		free(port->gids[i].netdev);
+	}
+	free(port->gids);
+	free(port->state);
+	free(port->phys_state);
+	free(port->link_layer);
+}
+
+static void free_nic(struct topo_nic *nic)
+{
+	for (size_t i = 0; i < nic->n_ports; i++)
+		free_port(&nic->ports[i]);
+	for (size_t i = 0; i < nic->n_children; i++) {
+		free(nic->children[i].netdev);
+		free(nic->children[i].kind);
+	}
+	free(nic->ports);
+	free(nic->children);
+	free(nic->name);
+	free(nic->bus_id);
+	free(nic->driver);
+	free(nic->firmware);
+	free(nic->board_id);
+	free(nic->netdev);
+	free(nic->rdma_device);
+	free(nic->uverbs);
+	free(nic->oper_state);
+	free(nic->pf_bus_id);
+	free(nic->pcie_root);
+	free(nic->function_pcie_root);
+	free(nic->dma_bus_id);
+	free(nic->pcie_switch);
+}
+
+static void free_gpu(struct topo_gpu *gpu)
+{
+	free(gpu->name);
+	free(gpu->bus_id);
+	free(gpu->model);
+	free(gpu->uuid);
+	free(gpu->driver_version);
+	free(gpu->pcie_root);
+	free(gpu->pcie_switch);
+}
+
+static void free_card(struct topo_card *card)
+{
+	for (size_t i = 0; card->agreement && card->agreement[i]; i++)
+		free(card->agreement[i]);
+	free(card->agreement);
+	free(card->id);
+	free(card->members);
+	free(card->dma_bus_id);
+	free(card->dma_pcie_root);
+}
+
+struct inventory *inventory_unref(struct inventory *inv)
+{
+	if (!inv || __atomic_sub_fetch(&inv->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return NULL;
+	for (size_t i = 0; i < inv->n_nics; i++)
+		free_nic(&inv->nics[i]);
+	for (size_t i = 0; i < inv->n_gpus; i++)
+		free_gpu(&inv->gpus[i]);
+	for (size_t i = 0; i < inv->n_cards; i++)
+		free_card(&inv->cards[i]);
+	for (size_t i = 0; i < inv->n_warnings; i++) {
+		free(inv->warnings[i].object);
+		free(inv->warnings[i].message);
+	}
+	free(inv->nics);
+	free(inv->gpus);
+	free(inv->cards);
+	free(inv->pairs);
+	free(inv->warnings);
+	free(inv->node_name);
+	free(inv->platform);
+	free(inv->nvlink_domain);
+	free(inv);
+	return NULL;
+}
+
+const struct topo_nic *inventory_nic(const struct inventory *inv, const char *name_or_bus_id)
+{
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (streq(inv->nics[i].name, name_or_bus_id) ||
+		    streq(inv->nics[i].bus_id, name_or_bus_id))
+			return &inv->nics[i];
+	return NULL;
+}
+
+const struct topo_gpu *inventory_gpu(const struct inventory *inv, const char *name_or_bus_id)
+{
+	for (size_t i = 0; i < inv->n_gpus; i++)
+		if (streq(inv->gpus[i].name, name_or_bus_id) ||
+		    streq(inv->gpus[i].bus_id, name_or_bus_id))
+			return &inv->gpus[i];
+	return NULL;
+}
+
+const struct topo_card *inventory_card(const struct inventory *inv, const char *id)
+{
+	for (size_t i = 0; i < inv->n_cards; i++)
+		if (streq(inv->cards[i].id, id))
+			return &inv->cards[i];
+	return NULL;
+}
+
+const struct topo_pair *inventory_pair(const struct inventory *inv, size_t gpu, size_t nic)
+{
+	if (gpu >= inv->n_gpus || nic >= inv->n_nics)
+		return NULL;
+	return &inv->pairs[gpu * inv->n_nics + nic];
+}
+
+const char *topo_role_name(enum topo_role role)
+{
+	static const char *const names[] = { "unknown", "rail", "frontend", "storage" };
+
+	return names[role];
+}
+
+const char *topo_class_name(enum topo_class class)
+{
+	static const char *const names[] = { "unknown",	    "switch", "inline",
+					     "data-direct", "numa",   "flat" };
+
+	return names[class];
+}
+
+const char *path_class_name(enum path_class path)
+{
+	static const char *const names[] = { "PIX", "PXB", "PHB", "NODE", "SYS", "unknown" };
+
+	return names[path];
+}
+
+const char *tri_name(enum tri value)
+{
+	static const char *const names[] = { "unknown", "unsupported", "supported" };
+
+	return names[value];
+}
+
+/* One hexadecimal number of a PCI address and the character after it. */
+static bool address_part(const char **p, uint64_t *ret)
+{
+	uint64_t v = 0;
+	size_t n = strspn(*p, "0123456789abcdefABCDEF");
+
+	if (n == 0 || n > 8)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		char c = (*p)[i];
+
+		v = v << 4 | (uint64_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+	}
+	*p += n + ((*p)[n] != '\0');
+	*ret = v;
+	return true;
+}
+
+int bus_id_cmp(const char *a, const char *b)
+{
+	const char *p = a, *q = b;
+
+	for (int i = 0; i < 4; i++) {
+		uint64_t x, y;
+
+		if (!address_part(&p, &x) || !address_part(&q, &y))
+			return strcmp(a, b);
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return 0;
+}
+
+char *device_name(const char *prefix, const char *bus_id)
+{
+	char *name = xasprintf("%s-%s", prefix, bus_id);
+
+	for (char *p = name + strlen(prefix); *p; p++)
+		if (*p == ':' || *p == '.')
+			*p = '-';
+	return name;
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+/* "NodeTopology" of docs/design.md §6: absent facts have no key. */
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "topo/inventory.h"
+
+static json_t *checked(json_t *value)
+{
+	if (!value)
+		abort(); /* only memory can fail */
+	return value;
+}
+
+static json_t *new_object(void)
+{
+	return checked(json_object());
+}
+
+static json_t *new_array(void)
+{
+	return checked(json_array());
+}
+
+/* json_object_set_new() and json_array_append_new() that do not fail; the value is consumed. */
+static void set(json_t *object, const char *key, json_t *value)
+{
+	if (json_object_set_new(object, key, value) < 0)
+		abort();
+}
+
+static void append(json_t *array, json_t *value)
+{
+	if (json_array_append_new(array, checked(value)) < 0)
+		abort();
+}
+
+static void set_known(json_t *object, const char *key, int value)
+{
+	if (value != TOPO_UNKNOWN)
+		json_set_int(object, key, value);
+}
+
+static void set_hex(json_t *object, const char *key, unsigned int value)
+{
+	_cleanup_free_ char *text = xasprintf("%04x", value);
+
+	json_set_string(object, key, text);
+}
+
+static json_t *node_json(const struct inventory *inv)
+{
+	json_t *o = new_object();
+
+	json_set_string(o, "name", inv->node_name);
+	json_set_string(o, "platform", inv->platform);
+	if (inv->topology_class != CLASS_UNKNOWN)
+		json_set_string(o, "topologyClass", topo_class_name(inv->topology_class));
+	json_set_int(o, "railCount", inv->rail_count);
+	json_set_bool(o, "virtual", inv->virtual_machine);
+	json_set_string(o, "nvlinkDomain", inv->nvlink_domain);
+	return o;
+}
+
+static json_t *gpu_json(const struct topo_gpu *gpu)
+{
+	json_t *o = new_object();
+
+	json_set_string(o, "name", gpu->name);
+	json_set_string(o, "busID", gpu->bus_id);
+	json_set_string(o, "vendor", gpu->vendor);
+	set_hex(o, "deviceID", gpu->device_id);
+	json_set_string(o, "model", gpu->model);
+	json_set_string(o, "uuid", gpu->uuid);
+	set_known(o, "minor", gpu->minor);
+	set_known(o, "numaNode", gpu->numa_node);
+	json_set_string(o, "pcieRoot", gpu->pcie_root);
+	json_set_string(o, "pcieSwitch", gpu->pcie_switch);
+	return o;
+}
+
+static json_t *port_json(const struct topo_port *port)
+{
+	json_t *o = new_object(), *gids = new_array();
+
+	json_set_int(o, "port", port->port);
+	json_set_string(o, "state", port->state);
+	json_set_string(o, "physState", port->phys_state);
+	json_set_string(o, "linkLayer", port->link_layer);
+	set_known(o, "rateGbps", port->rate_gbps);
+	set_known(o, "activeMtu", port->active_mtu);
+	for (size_t i = 0; i < port->n_gids; i++) {
+		json_t *gid = new_object();
+
+		json_set_int(gid, "index", port->gids[i].index);
+		json_set_string(gid, "gid", port->gids[i].gid);
+		json_set_string(gid, "type", port->gids[i].type);
+		json_set_string(gid, "netdev", port->gids[i].netdev);
+		append(gids, gid);
+	}
+	set(o, "gids", gids);
+	set_known(o, "gidIndex", port->gid_index);
+	return o;
+}
+
+static json_t *children_json(const struct topo_nic *nic)
+{
+	json_t *children = new_array();
+
+	for (size_t i = 0; i < nic->n_children; i++) {
+		json_t *child = new_object();
+
+		json_set_string(child, "netdev", nic->children[i].netdev);
+		json_set_string(child, "kind", nic->children[i].kind);
+		append(children, child);
+	}
+	return children;
+}
+
+static json_t *nic_json(const struct inventory *inv, const struct topo_nic *nic)
+{
+	json_t *o = new_object(), *ports = new_array();
+
+	json_set_string(o, "name", nic->name);
+	json_set_string(o, "busID", nic->bus_id);
+	set_hex(o, "vendorID", nic->vendor_id);
+	set_hex(o, "deviceID", nic->device_id);
+	json_set_string(o, "driver", nic->driver);
+	json_set_string(o, "netdev", nic->netdev);
+	json_set_string(o, "rdmaDevice", nic->rdma_device);
+	json_set_string(o, "role", topo_role_name(nic->role));
+	set_known(o, "rail", nic->rail);
+	set_known(o, "railGroup", nic->rail_group);
+	json_set_string(o, "railSource", nic->rail_source);
+	json_set_string(o, "cardId", nic->card >= 0 ? inv->cards[nic->card].id : NULL);
+	set_known(o, "pfIndex", nic->pf_index);
+	set_known(o, "pfCount", nic->pf_count);
+	json_set_bool(o, "standalone", nic->standalone);
+	json_set_bool(o, "isVF", nic->is_vf);
+	json_set_string(o, "pfBusID", nic->pf_bus_id);
+	set_known(o, "numaNode", nic->numa_node);
+	json_set_string(o, "pcieRoot", nic->pcie_root);
+	json_set_string(o, "functionPcieRoot", nic->function_pcie_root);
+	json_set_string(o, "dmaBusID", nic->dma_bus_id);
+	json_set_string(o, "pcieSwitch", nic->pcie_switch);
+	json_set_string(o, "hairpin", tri_name(nic->hairpin));
+	json_set_string(o, "crossRail", tri_name(nic->cross_rail));
+	json_set_string(o, "firmware", nic->firmware);
+	for (size_t i = 0; i < nic->n_ports; i++)
+		append(ports, port_json(&nic->ports[i]));
+	set(o, "ports", ports);
+	set(o, "children", children_json(nic));
+	return o;
+}
+
+static json_t *card_json(const struct inventory *inv, const struct topo_card *card)
+{
+	json_t *o = new_object(), *members = new_array(), *agreement = new_array();
+
+	json_set_string(o, "id", card->id);
+	for (size_t i = 0; i < card->n_members; i++)
+		append(members, json_string(inv->nics[card->members[i]].name));
+	set(o, "members", members);
+	json_set_bool(o, "atomic", card->atomic);
+	for (size_t i = 0; card->agreement && card->agreement[i]; i++)
+		append(agreement, json_string(card->agreement[i]));
+	set(o, "agreement", agreement);
+	if (card->dma_bus_id) {
+		json_t *dma = new_object();
+
+		json_set_string(dma, "busID", card->dma_bus_id);
+		json_set_string(dma, "pcieRoot", card->dma_pcie_root);
+		set(o, "dataDirect", dma);
+	}
+	return o;
+}
+
+static json_t *pair_json(const struct inventory *inv, const struct topo_pair *pair)
+{
+	json_t *o = new_object();
+
+	json_set_string(o, "gpu", inv->gpus[pair->gpu].name);
+	json_set_string(o, "nic", inv->nics[pair->nic].name);
+	json_set_string(o, "path", path_class_name(pair->path));
+	set_known(o, "hops", pair->hops);
+	json_set_string(o, "via", pair->via_data_direct ? "data-direct" : "function");
+	json_set_bool(o, "best", pair->best);
+	return o;
+}
+
+static json_t *rail_json(const struct inventory *inv, int rail)
+{
+	json_t *o = new_object(), *nics = new_array();
+
+	json_set_int(o, "rail", rail);
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (inv->nics[i].rail == rail)
+			append(nics, json_string(inv->nics[i].name));
+	set(o, "nics", nics);
+	return o;
+}
+
+static json_t *warning_json(const struct topo_warning *warning)
+{
+	json_t *o = new_object();
+
+	json_set_string(o, "code", warning->code);
+	json_set_string(o, "object", warning->object);
+	json_set_string(o, "message", warning->message);
+	return o;
+}
+
+json_t *topo_to_json(const struct inventory *inv)
+{
+	json_t *o = new_object(), *gpus = new_array(), *nics = new_array(), *cards = new_array();
+	json_t *pairs = new_array(), *rails = new_array(), *warnings = new_array();
+
+	for (size_t i = 0; i < inv->n_gpus; i++)
+		append(gpus, gpu_json(&inv->gpus[i]));
+	for (size_t i = 0; i < inv->n_nics; i++)
+		append(nics, nic_json(inv, &inv->nics[i]));
+	for (size_t i = 0; i < inv->n_cards; i++)
+		append(cards, card_json(inv, &inv->cards[i]));
+	for (size_t i = 0; i < inv->n_pairs; i++)
+		append(pairs, pair_json(inv, &inv->pairs[i]));
+	for (int rail = 0; rail < inv->rail_count; rail++)
+		append(rails, rail_json(inv, rail));
+	for (size_t i = 0; i < inv->n_warnings; i++)
+		append(warnings, warning_json(&inv->warnings[i]));
+	json_set_string(o, "apiVersion", "twinrail.dev/v1");
+	json_set_string(o, "kind", "NodeTopology");
+	set(o, "node", node_json(inv));
+	set(o, "gpus", gpus);
+	set(o, "nics", nics);
+	set(o, "cards", cards);
+	set(o, "pairs", pairs);
+	set(o, "rails", rails);
+	set(o, "warnings", warnings);
+	return o;
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Paths between GPUs and NICs, and which NICs are the best of which GPU. */
+#include "topo/build.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+static struct topo_pair *pair_at(struct builder *b, size_t gpu, size_t nic)
+{
+	return &b->inv->pairs[gpu * b->inv->n_nics + nic];
+}
+
+void topo_add_pairs(struct builder *b)
+{
+	struct inventory *inv = b->inv;
+
+	inv->n_pairs = inv->n_gpus * inv->n_nics;
+	inv->pairs = xcalloc(inv->n_pairs, sizeof(*inv->pairs));
+	for (size_t g = 0; g < inv->n_gpus; g++) {
+		for (size_t n = 0; n < inv->n_nics; n++) {
+			struct topo_pair *pair = pair_at(b, g, n);
+
+			pair->gpu = (int)g;
+			pair->nic = (int)n;
+			pair->path = path_between(&b->gpus[g], &b->nics[n].place, &pair->hops);
+			pair->via_data_direct = inv->nics[n].dma_bus_id != NULL;
+		}
+	}
+}
+
+/*
+ * How near the two are as one number, smaller is nearer: path class, hops, same NUMA node.
+ * Negative: too far or unknown.
+ */
+static int nearness(struct builder *b, size_t gpu, size_t nic)
+{
+	const struct topo_pair *pair = pair_at(b, gpu, nic);
+	int numa_gpu = b->inv->gpus[gpu].numa_node, numa_nic = b->inv->nics[nic].numa_node;
+	bool same_numa = numa_gpu >= 0 && numa_gpu == numa_nic;
+
+	if (pair->path >= PATH_SYS)
+		return -1;
+	return ((int)pair->path * 1000 + (pair->hops > 0 ? pair->hops : 0)) * 2 + !same_numa;
+}
+
+/* What is handed out as one: an atomic card or a function. */
+struct unit {
+	int members[8];
+	size_t n;
+	bool taken;
+};
+
+static bool has_frontend(const struct inventory *inv, const struct topo_card *card)
+{
+	for (size_t i = 0; i < card->n_members; i++)
+		if (inv->nics[card->members[i]].role == ROLE_FRONTEND)
+			return true;
+	return false;
+}
+
+static size_t collect_units(struct builder *b, struct unit *units)
+{
+	struct inventory *inv = b->inv;
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_nics; i++) {
+		const struct topo_nic *nic = &inv->nics[i];
+		const struct topo_card *card = nic->card >= 0 ? &inv->cards[nic->card] : NULL;
+		struct unit *unit = &units[n];
+
+		/* VFs with a visible PF follow that. */
+		if (b->nics[i].pf >= 0 || nic->role == ROLE_FRONTEND)
+			continue;
+		*unit = (struct unit){ 0 };
+		if (card && card->atomic) {
+			if (card->members[0] != (int)i || has_frontend(inv, card))
+				continue;
+			for (size_t k = 0; k < card->n_members; k++)
+				if (unit->n < ARRAY_SIZE(unit->members))
+					unit->members[unit->n++] = card->members[k];
+		} else {
+			unit->members[unit->n++] = (int)i;
+		}
+		n++;
+	}
+	return n;
+}
+
+static void set_best(struct builder *b, size_t gpu, struct unit *unit)
+{
+	unit->taken = true;
+	for (size_t k = 0; k < unit->n; k++) {
+		struct topo_nic *nic = &b->inv->nics[unit->members[k]];
+		struct topo_pair *pair = pair_at(b, gpu, (size_t)unit->members[k]);
+
+		pair->best = true;
+		if (nic->best_gpu < 0) {
+			nic->best_gpu = (int)gpu;
+			nic->best_path = pair->path;
+		}
+	}
+}
+
+/*
+ * Each GPU takes units that are as near to it as any; where several GPUs and several units are
+ * equally near (two of each behind one switch), they are dealt out in the order of their addresses.
+ */
+static void deal(struct builder *b, struct unit *units, size_t n_units)
+{
+	bool again = true;
+
+	for (int round = 0; again; round++) {
+		again = false;
+		for (size_t g = 0; g < b->inv->n_gpus; g++) {
+			struct unit *shared = NULL, *found = NULL;
+			int nearest = -1;
+
+			for (size_t u = 0; u < n_units; u++) {
+				int d = nearness(b, g, (size_t)units[u].members[0]);
+
+				if (d >= 0 && (nearest < 0 || d < nearest))
+					nearest = d;
+			}
+			for (size_t u = 0; nearest >= 0 && u < n_units && !found; u++) {
+				if (nearness(b, g, (size_t)units[u].members[0]) != nearest)
+					continue;
+				if (!units[u].taken)
+					found = &units[u];
+				else if (!shared)
+					shared = &units[u];
+			}
+			if (found) {
+				set_best(b, g, found);
+				again = true;
+			} else if (round == 0 && shared) {
+				set_best(b, g, shared);
+			}
+		}
+	}
+}
+
+/* For NICs that are nobody's best: the nearest GPU, the lowest of several. */
+static void set_nearest_gpu(struct builder *b, size_t n)
+{
+	struct topo_nic *nic = &b->inv->nics[n];
+
+	for (size_t g = 0; g < b->inv->n_gpus; g++) {
+		const struct topo_pair *pair = pair_at(b, g, n);
+		const struct topo_pair *best =
+			nic->best_gpu < 0 ? NULL : pair_at(b, (size_t)nic->best_gpu, n);
+
+		if (pair->path == PATH_UNKNOWN)
+			continue;
+		if (!best || pair->path < best->path ||
+		    (pair->path == best->path && pair->hops < best->hops)) {
+			nic->best_gpu = (int)g;
+			nic->best_path = pair->path;
+		}
+	}
+}
+
+void topo_set_best(struct builder *b)
+{
+	struct inventory *inv = b->inv;
+	_cleanup_free_ struct unit *units = xcalloc(inv->n_nics, sizeof(*units));
+
+	if (inv->topology_class == CLASS_FLAT) {
+		topo_warn(b, "flat-topology", "node",
+			  "all functions sit on one PCI root without switches, as in a virtual "
+			  "machine: the PCI tree does not tell which GPU and NIC belong together");
+	} else {
+		deal(b, units, collect_units(b, units));
+	}
+	for (size_t n = 0; n < inv->n_nics; n++) {
+		int pf = b->nics[n].pf;
+
+		if (pf < 0 && inv->nics[n].best_gpu < 0)
+			set_nearest_gpu(b, n);
+	}
+	for (size_t n = 0; n < inv->n_nics; n++) {
+		int pf = b->nics[n].pf;
+
+		if (pf < 0)
+			continue;
+		inv->nics[n].best_gpu = inv->nics[pf].best_gpu;
+		inv->nics[n].best_path = inv->nics[pf].best_path;
+		for (size_t g = 0; g < inv->n_gpus; g++)
+			pair_at(b, g, n)->best = pair_at(b, g, (size_t)pf)->best;
+	}
+}
+
+static bool is_grace_or_vera_port(const struct place_bridge *bridge)
+{
+	return bridge->vendor == VENDOR_NVIDIA &&
+	       (bridge->device == 0x22b1 || bridge->device == 0x22b2 || bridge->device == 0x22b8 ||
+		bridge->device == 0x2f95 || bridge->device == 0x2f96);
+}
+
+/* A switch inside a ConnectX carries the GPU. */
+static bool is_inline(const struct builder *b, const struct topo_pair *pair)
+{
+	const struct place *place = &b->gpus[pair->gpu];
+	const char *upstream = place_switch(place);
+
+	for (size_t i = 0; upstream && i < place->n; i++)
+		if (streq(place->bridges[i].bus_id, upstream))
+			return place->bridges[i].vendor == VENDOR_MELLANOX;
+	return false;
+}
+
+/* All GPUs and NICs on one root complex, no switch anywhere. */
+static bool is_flat(const struct builder *b)
+{
+	const struct place *first = b->inv->n_gpus ? &b->gpus[0] : NULL;
+
+	if (!first || !first->complex || !b->inv->virtual_machine || b->inv->n_nics == 0)
+		return false;
+	for (size_t i = 0; i < b->inv->n_gpus; i++)
+		if (!streq_null(b->gpus[i].complex, first->complex) || place_switch(&b->gpus[i]))
+			return false;
+	for (size_t i = 0; i < b->inv->n_nics; i++)
+		if (!streq_null(b->nics[i].place.complex, first->complex) ||
+		    place_switch(&b->nics[i].place))
+			return false;
+	return true;
+}
+
+void topo_set_class(struct builder *b)
+{
+	struct inventory *inv = b->inv;
+	enum path_class nearest = PATH_UNKNOWN;
+	bool in_nic = false;
+
+	if (topo_has_data_direct(b->machine)) {
+		inv->topology_class = CLASS_DATA_DIRECT;
+		return;
+	}
+	for (size_t i = 0; i < inv->n_gpus; i++) {
+		const struct place *place = &b->gpus[i];
+
+		if (place->n && is_grace_or_vera_port(&place->bridges[place->n - 1])) {
+			inv->topology_class = CLASS_NUMA;
+			return;
+		}
+	}
+	for (size_t i = 0; i < inv->n_pairs; i++) {
+		const struct topo_pair *pair = &inv->pairs[i];
+
+		if (pair->path < nearest)
+			nearest = pair->path;
+		if (pair->path <= PATH_PXB)
+			in_nic = in_nic || is_inline(b, pair);
+	}
+	if (nearest <= PATH_PXB)
+		inv->topology_class = in_nic ? CLASS_INLINE : CLASS_SWITCH;
+	else if (is_flat(b))
+		inv->topology_class = CLASS_FLAT;
+	else if (nearest == PATH_NODE || nearest == PATH_SYS)
+		inv->topology_class = CLASS_NUMA;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topo/path.h"
+
+#include "base/mem.h"
+
+#define MAX_BRIDGES 64
+
+static size_t hex_run(const char *s)
+{
+	return strspn(s, "0123456789abcdef");
+}
+
+/* ^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]$ */
+static bool is_short_bus_id(const char *s)
+{
+	return hex_run(s) == 4 && s[4] == ':' && hex_run(s + 5) == 2 && s[7] == ':' &&
+	       hex_run(s + 8) == 2 && s[10] == '.' && hex_run(s + 11) == 1 && s[12] == '\0';
+}
+
+char *pcie_root_of(const char *bus_id, const char *path)
+{
+	static const char devices[] = "/sys/devices/", start[] = "/sys/devices/pci";
+	const char *root, *last;
+
+	if (!path || !is_short_bus_id(bus_id) || !starts_with(path, start))
+		return NULL;
+	last = strrchr(path, '/') + 1;
+	root = path + strlen(devices);
+	if (!streq(last, bus_id) || last == root)
+		return NULL;
+	return xstrndup(root, strcspn(root, "/"));
+}
+
+/* "0000:03:00.0", also with a longer domain */
+static bool is_bus_id(const char *s)
+{
+	size_t n = hex_run(s);
+
+	return n >= 4 && n <= 8 && s[n] == ':' && hex_run(s + n + 1) == 2 && s[n + 3] == ':' &&
+	       hex_run(s + n + 4) == 2 && s[n + 6] == '.' && hex_run(s + n + 7) == 1 &&
+	       s[n + 8] == '\0';
+}
+
+/*
+ * Position instead of knowledge: directly on the root bus is a root port, below it upstream and
+ * downstream ports of switches take turns.
+ */
+static enum hw_port_type port_type(const struct hw_pci *pci, size_t depth)
+{
+	if (pci && pci->port_type != HW_PORT_UNKNOWN)
+		return pci->port_type;
+	if (depth == 0)
+		return HW_PORT_ROOT;
+	return depth % 2 ? HW_PORT_UPSTREAM : HW_PORT_DOWNSTREAM;
+}
+
+void place_init(struct place *place, const struct hw_machine *machine, const struct hw_pci *pci)
+{
+	struct strlist parts = { 0 };
+	struct buf complex = { 0 };
+	size_t first;
+
+	*place = (struct place){ .numa_node = pci->numa_node };
+	if (!pci->path)
+		return;
+	strlist_split(&parts, pci->path, '/');
+	/* The addresses at the end of the path are the bridges and the function. */
+	for (first = parts.n; first > 0 && is_bus_id(parts.items[first - 1]); first--)
+		;
+	for (size_t i = 0; i < first; i++)
+		buf_printf(&complex, "/%s", parts.items[i]);
+	if (first > 0 && first < parts.n && streq(parts.items[parts.n - 1], pci->bus_id) &&
+	    starts_with(pci->path, "/sys/devices/") && parts.n - first - 1 <= MAX_BRIDGES) {
+		place->complex = buf_take(&complex);
+		for (size_t i = first; i + 1 < parts.n; i++) {
+			const struct hw_pci *bridge = hw_find_pci(machine, parts.items[i]);
+			enum hw_port_type type = port_type(bridge, place->n);
+
+			*array_push(place->bridges, place->n, place->cap) = (struct place_bridge){
+				.bus_id = xstrdup(parts.items[i]),
+				.vendor = bridge ? bridge->vendor : 0,
+				.device = bridge ? bridge->device : 0,
+				.type = type,
+			};
+		}
+	}
+	buf_done(&complex);
+	strlist_done(&parts);
+}
+
+void place_done(struct place *place)
+{
+	for (size_t i = 0; i < place->n; i++)
+		free(place->bridges[i].bus_id);
+	free(place->bridges);
+	free(place->complex);
+	*place = (struct place){ 0 };
+}
+
+const char *place_switch(const struct place *place)
+{
+	for (size_t i = 0; i < place->n; i++)
+		if (place->bridges[i].type == HW_PORT_UPSTREAM)
+			return place->bridges[i].bus_id;
+	return NULL;
+}
+
+static bool switch_below(const struct place *place, size_t from)
+{
+	for (size_t i = from; i < place->n; i++)
+		if (place->bridges[i].type == HW_PORT_UPSTREAM)
+			return true;
+	return false;
+}
+
+enum path_class path_between(const struct place *a, const struct place *b, int *hops)
+{
+	size_t common = 0;
+
+	*hops = TOPO_UNKNOWN;
+	if (a->complex && b->complex && streq(a->complex, b->complex)) {
+		enum hw_port_type nearest;
+
+		while (common < a->n && common < b->n &&
+		       streq(a->bridges[common].bus_id, b->bridges[common].bus_id))
+			common++;
+		*hops = (int)(a->n - common + b->n - common + (common > 0));
+		nearest = common ? a->bridges[common - 1].type : HW_PORT_ROOT;
+		if (nearest != HW_PORT_UPSTREAM && nearest != HW_PORT_DOWNSTREAM)
+			return PATH_PHB;
+		return switch_below(a, common) || switch_below(b, common) ? PATH_PXB : PATH_PIX;
+	}
+	if (a->complex && b->complex && a->numa_node >= 0 && b->numa_node >= 0)
+		return a->numa_node == b->numa_node ? PATH_NODE : PATH_SYS;
+	return PATH_UNKNOWN;
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Roles, rails and rail groups. */
+#include "topo/build.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#define MAX_RAIL 1023
+
+/* --- roles --- */
+
+static void mark_link(struct builder *b, const char *netdev, struct strlist *seen)
+{
+	const struct hw_netdev *link = hw_find_netdev(b->machine, netdev);
+
+	if (strlist_has(seen, netdev))
+		return;
+	strlist_add(seen, netdev);
+	for (size_t i = 0; i < b->inv->n_nics; i++)
+		if (b->inv->nics[i].netdev && streq(b->inv->nics[i].netdev, netdev))
+			b->inv->nics[i].role = ROLE_FRONTEND;
+	/* A bond, bridge or VLAN: everything below carries the route. */
+	for (size_t i = 0; link && i < link->lower.n; i++)
+		mark_link(b, link->lower.items[i], seen);
+}
+
+void topo_set_frontends(struct builder *b)
+{
+	struct strlist seen = { 0 };
+
+	for (size_t i = 0; i < b->machine->default_routes.n; i++)
+		mark_link(b, b->machine->default_routes.items[i], &seen);
+	strlist_done(&seen);
+}
+
+/* The nearest path of a NIC to any GPU. */
+static enum path_class nearest_path(const struct builder *b, size_t nic)
+{
+	enum path_class nearest = PATH_UNKNOWN;
+
+	for (size_t g = 0; g < b->inv->n_gpus; g++) {
+		const struct topo_pair *pair = inventory_pair(b->inv, g, nic);
+
+		if (pair->path < nearest)
+			nearest = pair->path;
+	}
+	return nearest;
+}
+
+/* Each GPU has a NIC within PHB that may be handed out. */
+static bool every_gpu_has_nic(const struct builder *b)
+{
+	for (size_t g = 0; g < b->inv->n_gpus; g++) {
+		bool has = false;
+
+		for (size_t n = 0; n < b->inv->n_nics; n++)
+			has = has || (b->inv->nics[n].role != ROLE_FRONTEND &&
+				      inventory_pair(b->inv, g, n)->path <= PATH_PHB);
+		if (!has)
+			return false;
+	}
+	return b->inv->n_gpus > 0;
+}
+
+static bool card_is_frontend(const struct builder *b, const struct topo_nic *nic)
+{
+	const struct topo_card *card = nic->card >= 0 ? &b->inv->cards[nic->card] : NULL;
+
+	for (size_t i = 0; card && i < card->n_members; i++)
+		if (b->inv->nics[card->members[i]].role == ROLE_FRONTEND)
+			return true;
+	return false;
+}
+
+/* What has no GPU near it although every GPU has a NIC is there for something else. */
+static void set_far_roles(struct builder *b)
+{
+	bool storage = every_gpu_has_nic(b);
+
+	for (size_t i = 0; i < b->inv->n_nics; i++) {
+		struct topo_nic *nic = &b->inv->nics[i];
+		enum path_class path = nearest_path(b, i);
+
+		if (nic->role != ROLE_UNKNOWN || nic->rail >= 0 || path <= PATH_PHB ||
+		    path == PATH_UNKNOWN)
+			continue;
+		if (card_is_frontend(b, nic))
+			nic->role = ROLE_FRONTEND; /* the other port of that card */
+		else if (storage)
+			nic->role = ROLE_STORAGE;
+	}
+}
+
+static void set_rail_roles(struct builder *b)
+{
+	for (size_t i = 0; i < b->inv->n_nics; i++) {
+		struct topo_nic *nic = &b->inv->nics[i];
+		bool near = b->inv->topology_class != CLASS_FLAT && nearest_path(b, i) <= PATH_PHB;
+
+		if (nic->role == ROLE_UNKNOWN && (nic->rail >= 0 || near))
+			nic->role = ROLE_RAIL;
+	}
+}
+
+/* --- rails --- */
+
+/* "gpu3rdma1" with prefix "gpu" and middle "rdma" → 3, 1; "rdma5" with middle NULL → 5, 0. */
+static bool match_name(const char *name, const char *prefix, const char *middle, unsigned int *n,
+		       unsigned int *m)
+{
+	_cleanup_free_ char *first = NULL;
+	const char *p = name + strlen(prefix);
+	size_t digits;
+
+	if (!starts_with(name, prefix))
+		return false;
+	digits = strspn(p, "0123456789");
+	first = xstrndup(p, digits);
+	if (parse_uint(first, MAX_RAIL, n) < 0)
+		return false;
+	p += digits;
+	*m = 0;
+	if (!middle)
+		return *p == '\0';
+	return starts_with(p, middle) && parse_uint(p + strlen(middle), MAX_RAIL, m) == 0;
+}
+
+/* The numbers in the name of a NIC's link, or of a child that is named after its rail. */
+static bool name_numbers(const struct topo_nic *nic, bool per_gpu, unsigned int *n, unsigned int *m)
+{
+	if (!per_gpu)
+		return nic->netdev && match_name(nic->netdev, "rdma", NULL, n, m);
+	if (nic->netdev && match_name(nic->netdev, "gpu", "rdma", n, m))
+		return true;
+	for (size_t i = 0; i < nic->n_children; i++)
+		if (match_name(nic->children[i].netdev, "gpu", "ipvlan", n, m))
+			return true;
+	return false;
+}
+
+/* gpu<N>rdma<M>: rail N·F+M, F the number of distinct M; rdma<N>: rail N.  True: names exist. */
+static bool rails_by_name(struct builder *b, bool per_gpu)
+{
+	bool used[MAX_RAIL + 1] = { false };
+	unsigned int n, m, f = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < b->inv->n_nics; i++) {
+		if (b->nics[i].pf >= 0 || !name_numbers(&b->inv->nics[i], per_gpu, &n, &m))
+			continue;
+		f += !used[m];
+		used[m] = true;
+		any = true;
+	}
+	for (size_t i = 0; i < b->inv->n_nics; i++) {
+		struct topo_nic *nic = &b->inv->nics[i];
+
+		if (b->nics[i].pf >= 0 || !name_numbers(nic, per_gpu, &n, &m))
+			continue;
+		nic->rail = (int)(n * f + m);
+		nic->rail_source = "netdev-name";
+	}
+	return any;
+}
+
+/* "pci0009:00" as one number, for sorting. */
+static unsigned long root_number(const char *root)
+{
+	char *end;
+	unsigned long domain = strtoul(root + 3, &end, 16);
+
+	return domain << 8 | (*end == ':' ? strtoul(end + 1, NULL, 16) & 0xff : 0);
+}
+
+struct candidate {
+	int nic;
+	unsigned long root;
+};
+
+static int cmp_candidate(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->root != y->root)
+		return x->root < y->root ? -1 : 1;
+	return x->nic - y->nic; /* NICs are sorted by address */
+}
+
+/* The root that the NIC's DMA comes from, whatever the policy publishes; malloc'ed. */
+static char *effective_root(const struct builder *b, size_t nic)
+{
+	const struct topo_nic *t = &b->inv->nics[nic];
+	const struct hw_pci *dma = t->dma_bus_id ? hw_find_pci(b->machine, t->dma_bus_id) : NULL;
+
+	if (dma)
+		return pcie_root_of(dma->bus_id, dma->path);
+	return b->nics[nic].place.complex ? xstrdup_null(t->function_pcie_root) : NULL;
+}
+
+/*
+ * Without names: the GPU-near NICs in the order of their effective roots.  Only on a regular
+ * machine: every GPU has the same number of NICs of its own within PHB.
+ */
+static void rails_by_root(struct builder *b)
+{
+	struct inventory *inv = b->inv;
+	_cleanup_free_ struct candidate *list = xcalloc(inv->n_nics, sizeof(*list));
+	_cleanup_free_ size_t *per_gpu = xcalloc(inv->n_gpus, sizeof(*per_gpu));
+	size_t n = 0;
+
+	if (inv->topology_class == CLASS_FLAT || inv->n_gpus == 0)
+		return;
+	for (size_t i = 0; i < inv->n_nics; i++) {
+		const struct topo_nic *nic = &inv->nics[i];
+		_cleanup_free_ char *root = effective_root(b, i);
+
+		if (b->nics[i].pf >= 0 || nic->role != ROLE_UNKNOWN || nic->best_gpu < 0 ||
+		    nic->best_path > PATH_PHB)
+			continue;
+		if (!root)
+			return;
+		per_gpu[nic->best_gpu]++;
+		list[n++] = (struct candidate){ (int)i, root_number(root) };
+	}
+	for (size_t g = 0; g < inv->n_gpus; g++)
+		if (per_gpu[g] == 0 || per_gpu[g] != per_gpu[0])
+			return;
+	qsort(list, n, sizeof(*list), cmp_candidate);
+	for (size_t i = 0; i < n; i++) {
+		inv->nics[list[i].nic].rail = (int)i;
+		inv->nics[list[i].nic].rail_source = "root-order";
+	}
+}
+
+static void drop_rails(struct builder *b)
+{
+	for (size_t i = 0; i < b->inv->n_nics; i++) {
+		b->inv->nics[i].rail = TOPO_UNKNOWN;
+		b->inv->nics[i].rail_source = NULL;
+	}
+}
+
+/* 0, 1, 2, … each once; otherwise none at all. */
+static void check_rails(struct builder *b)
+{
+	struct inventory *inv = b->inv;
+	int n = 0;
+
+	for (size_t i = 0; i < inv->n_nics; i++)
+		n += inv->nics[i].rail >= 0;
+	for (size_t i = 0; i < inv->n_nics; i++) {
+		for (size_t k = i + 1; inv->nics[i].rail >= 0 && k < inv->n_nics; k++) {
+			if (inv->nics[i].rail != inv->nics[k].rail)
+				continue;
+			topo_warn(b, "rail-duplicate", inv->nics[k].name,
+				  "rail %d is also that of %s; no rail is published",
+				  inv->nics[k].rail, inv->nics[i].name);
+			drop_rails(b);
+			return;
+		}
+	}
+	for (size_t i = 0; i < inv->n_nics; i++) {
+		if (inv->nics[i].rail < n)
+			continue;
+		topo_warn(b, "rail-gap", inv->nics[i].name,
+			  "it is on rail %d, but only %d NICs have a rail; no rail is published",
+			  inv->nics[i].rail, n);
+		drop_rails(b);
+		return;
+	}
+	inv->rail_count = n;
+}
+
+/* Groups in the order of their lowest rail: the rails of one card, or one rail. */
+static void set_rail_groups(struct builder *b)
+{
+	struct inventory *inv = b->inv;
+	int group = 0;
+
+	for (int rail = 0; rail < inv->rail_count; rail++) {
+		for (size_t i = 0; i < inv->n_nics; i++) {
+			struct topo_nic *nic = &inv->nics[i];
+			bool first = nic->rail == rail && nic->rail_group < 0;
+
+			if (!first)
+				continue;
+			nic->rail_group = group;
+			for (size_t k = 0; nic->card >= 0 && k < inv->n_nics; k++)
+				if (inv->nics[k].card == nic->card && inv->nics[k].rail >= 0)
+					inv->nics[k].rail_group = group;
+			group++;
+		}
+	}
+}
+
+/* A VF has the rail and role of its PF; a GPU the group of its first best NIC. */
+static void inherit(struct builder *b)
+{
+	struct inventory *inv = b->inv;
+
+	for (size_t i = 0; i < inv->n_nics; i++) {
+		const struct topo_nic *pf = b->nics[i].pf >= 0 ? &inv->nics[b->nics[i].pf] : NULL;
+
+		if (!pf)
+			continue;
+		inv->nics[i].role = pf->role;
+		inv->nics[i].rail = pf->rail;
+		inv->nics[i].rail_group = pf->rail_group;
+		inv->nics[i].rail_source = pf->rail_source;
+	}
+	for (size_t i = 0; i < inv->n_pairs; i++) {
+		const struct topo_pair *pair = &inv->pairs[i];
+
+		if (pair->best && inv->gpus[pair->gpu].rail_group < 0)
+			inv->gpus[pair->gpu].rail_group = inv->nics[pair->nic].rail_group;
+	}
+}
+
+void topo_set_rails(struct builder *b)
+{
+	if (!rails_by_name(b, true) && !rails_by_name(b, false))
+		rails_by_root(b);
+	check_rails(b);
+	set_far_roles(b);
+	set_rail_roles(b);
+	set_rail_groups(b);
+	inherit(b);
+}
