@@ -40,8 +40,11 @@ static int next_event(struct reader *r, yaml_event_t *event)
 	if (p->error == YAML_READER_ERROR) /* has an offset only */
 		return err_set(r->err, ERR_INVALID, EINVAL, "not valid YAML: byte %zu: %s",
 			       p->problem_offset, p->problem ? p->problem : "cannot be read");
-	return fail_at(r, p->problem_mark, "%s%s%s", p->problem ? p->problem : "cannot be read",
-		       p->context ? " " : "", p->context ? p->context : "");
+	if (p->context)
+		return fail_at(r, p->problem_mark, "%s %s (begun at line %zu column %zu)",
+			       p->problem, p->context, p->context_mark.line + 1,
+			       p->context_mark.column + 1);
+	return fail_at(r, p->problem_mark, "%s", p->problem ? p->problem : "cannot be read");
 }
 
 /* JSON's grammar: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)? */
