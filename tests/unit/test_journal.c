@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "attach/plan.h"
+#include "base/log.h"
+#include "prepare/journal.h"
+#include "unit/test_prepare_machine.h"
+
+struct fixture {
+	char *dir, *path_a;
+	struct journal j;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = xnew(struct fixture);
+	struct err err = { 0 };
+
+	f->dir = temp_dir();
+	f->path_a = xasprintf("%s/claims/" UID_A ".json", f->dir);
+	assert_int_equal(journal_init(&f->j, f->dir, &err), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	journal_done(&f->j);
+	temp_dir_done(f->dir);
+	free(f->path_a);
+	free(f);
+	return 0;
+}
+
+static struct record *make_record(const char *uid)
+{
+	struct record *r = record_new("ns", "c", uid);
+	struct record_device *d = record_add_device(r);
+
+	r->boot_id = xstrdup("boot-1");
+	d->request = xstrdup("nic/big");
+	d->pool = xstrdup("node1");
+	d->device = xstrdup("card-0000-03-00");
+	d->type = xstrdup("card");
+	d->share_id = xstrdup(UID_B);
+	d->admin_access = true;
+	d->config.half_pair = HALF_PAIR_ALLOW;
+	strlist_add(&d->functions, "0000:03:00.0");
+	strlist_add(&d->functions, "0000:03:00.1");
+	d->nodes = xcalloc(1, sizeof(*d->nodes));
+	d->nodes[d->n_nodes++] = (struct record_node){ xstrdup("/dev/infiniband/uverbs0"), 231, 0 };
+	strlist_add(&d->vendor_cdi, "nvidia.com/gpu=GPU-1");
+	strlist_add(&r->environment, "NCCL_IB_HCA==mlx5_0:1");
+	return r;
+}
+
+static void save(struct fixture *f, const struct record *record)
+{
+	struct err err = { 0 };
+
+	if (journal_save(&f->j, record, &err) < 0 || journal_sync(&f->j, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void round_trip(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(record_freep) struct record *r = make_record(UID_A), *back = NULL;
+	_cleanup_json_ json_t *before = record_to_json(r), *after = NULL;
+	_cleanup_free_ char *a = NULL, *b = NULL;
+	struct err err = { 0 };
+	struct stat st;
+
+	save(f, r);
+	assert_int_equal(stat(f->path_a, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(journal_load(&f->j, UID_A, &back, &err), 0);
+	assert_int_equal(back->state, RECORD_STARTED);
+	assert_string_equal(back->devices[0].request, "nic/big");
+	assert_true(back->devices[0].admin_access);
+	assert_string_equal(back->devices[0].share_id, UID_B);
+	assert_int_equal(back->devices[0].config.half_pair, HALF_PAIR_ALLOW);
+	assert_int_equal(back->devices[0].functions.n, 2);
+	assert_int_equal(back->devices[0].nodes[0].major, 231);
+	assert_string_equal(back->environment.items[0], "NCCL_IB_HCA==mlx5_0:1");
+	json_decref(back->stored); /* write it as if it were new */
+	back->stored = NULL;
+	after = record_to_json(back);
+	a = json_text(before);
+	b = json_text(after);
+	assert_string_equal(a, b);
+	assert_non_null(strstr(a, "\"attach\":{\"links\":[],\"mode\":\"none\"}"));
+}
+
+static void states(void **state)
+{
+	struct fixture *f = *state;
+	static const enum record_state order[] = { RECORD_STARTED, RECORD_COMPLETED,
+						   RECORD_UNDOING };
+	_cleanup_(record_freep) struct record *r = make_record(UID_A);
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		_cleanup_(record_freep) struct record *back = NULL;
+
+		r->state = order[i];
+		save(f, r);
+		assert_int_equal(journal_load(&f->j, UID_A, &back, &err), 0);
+		assert_int_equal(back->state, order[i]);
+	}
+	assert_int_equal(journal_remove(&f->j, UID_A, &err), 0);
+	assert_int_equal(journal_remove(&f->j, UID_A, &err), 0);
+	assert_int_equal(journal_load(&f->j, UID_A, &(struct record *){ NULL }, &err), -ENOENT);
+}
+
+/* A later version may add members anywhere; a change of state keeps them. */
+static void unknown_fields(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(record_freep) struct record *r = make_record(UID_A), *back = NULL;
+	_cleanup_json_ json_t *o = record_to_json(r), *kept = NULL;
+	_cleanup_free_ char *text = NULL;
+	struct err err = { 0 };
+	size_t len;
+
+	json_object_set_new(o, "later", json_integer(7));
+	json_object_set_new(json_array_get(json_path(o, "devices"), 0), "deep", json_true());
+	json_object_set_new(json_path(json_array_get(json_path(o, "devices"), 0), "config"),
+			    "newField", json_string("x"));
+	text = json_text(o);
+	put_file(f->path_a, "%s", text);
+	free(TAKE_PTR(text));
+	assert_int_equal(journal_load(&f->j, UID_A, &back, &err), 0);
+	back->state = RECORD_UNDOING;
+	save(f, back);
+	assert_int_equal(file_read(f->path_a, 1 << 20, &text, &len, &err), 0);
+	assert_int_equal(json_parse(text, len, &kept, &err), 0);
+	assert_int_equal(json_integer_value(json_path(kept, "later")), 7);
+	assert_true(json_is_true(json_path(json_array_get(json_path(kept, "devices"), 0), "deep")));
+	assert_string_equal(
+		json_path_string(json_array_get(json_path(kept, "devices"), 0), "config.newField"),
+		"x");
+	assert_string_equal(json_path_string(kept, "state"), "Undoing");
+	assert_int_equal(json_object_size(kept), json_object_size(o));
+}
+
+/* Each is set aside; the good record beside it is served. */
+static void corrupt(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_free_ char *aside = xasprintf("%s.corrupt", f->path_a);
+	static const char *const texts[] = {
+		"",
+		"{",
+		"[]",
+		"{\"version\":1}",
+		"{\"version\":0}",
+		"\xff",
+		"{\"version\":1,\"version\":1}",
+	};
+	static const struct {
+		const char *key, *value;
+	} changes[] = {
+		{ "state", "\"Done\"" },  { "uid", "\"" UID_B "\"" }, { "uid", "\"../x\"" },
+		{ "devices", "{}" },	  { "devices", "[{}]" },      { "environment", "[7]" },
+		{ "bootID", "null" },	  { "attach", "{}" },	      { "namespace", "\"/\"" },
+		{ "version", "\"one\"" },
+	};
+	_cleanup_(record_freep) struct record *good = make_record(UID_B), *r = make_record(UID_A);
+	unsigned int n = 0;
+
+	save(f, good);
+	for (size_t i = 0; i < ARRAY_SIZE(texts) + ARRAY_SIZE(changes); i++) {
+		struct record_list list = { 0 };
+		struct err err = { 0 };
+		_cleanup_free_ char *was = NULL;
+
+		if (i < ARRAY_SIZE(texts)) {
+			put_file(f->path_a, "%s", texts[i]);
+		} else {
+			size_t k = i - ARRAY_SIZE(texts);
+			_cleanup_json_ json_t *o = record_to_json(r);
+			_cleanup_free_ char *text = NULL;
+
+			json_object_set_new(o, changes[k].key,
+					    json_loads(changes[k].value, JSON_DECODE_ANY, NULL));
+			text = json_text(o);
+			put_file(f->path_a, "%s", text);
+		}
+		if (journal_load_all(&f->j, &list, &err) < 0)
+			fail_msg("row %zu: %s", i, err.msg);
+		assert_int_equal(list.n, 1);
+		assert_string_equal(list.items[0]->uid, UID_B);
+		record_list_done(&list);
+		assert_int_equal(atomic_load(&f->j.corrupt), ++n);
+		was = get_file(aside);
+		if (!was || access(f->path_a, F_OK) == 0)
+			fail_msg("row %zu was not set aside", i);
+	}
+}
+
+/* A record of a later version is neither served nor set aside. */
+static void later_version(void **state)
+{
+	struct fixture *f = *state;
+	static const struct {
+		const char *key, *value;
+	} changes[] = {
+		{ "version", "2" },
+		{ "attach", "{\"mode\":\"move\",\"links\":[]}" },
+		{ "attach", "{\"mode\":\"none\",\"links\":[{}]}" },
+	};
+	_cleanup_(record_freep) struct record *r = make_record(UID_A);
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		_cleanup_json_ json_t *o = record_to_json(r);
+		_cleanup_free_ char *text = NULL, *kept = NULL;
+		struct record_list list = { 0 };
+		struct record *back = NULL;
+		struct err err = { 0 };
+
+		json_object_set_new(o, changes[i].key,
+				    json_loads(changes[i].value, JSON_DECODE_ANY, NULL));
+		text = json_text(o);
+		put_file(f->path_a, "%s", text);
+		assert_int_equal(journal_load(&f->j, UID_A, &back, &err), -EOPNOTSUPP);
+		assert_non_null(strstr(err.msg, f->path_a));
+		assert_non_null(strstr(err.msg, "install the version"));
+		assert_int_equal(journal_load_all(&f->j, &list, &err), 0);
+		assert_int_equal(list.n, 0);
+		kept = get_file(f->path_a);
+		assert_string_equal(kept, text);
+	}
+	assert_int_equal(atomic_load(&f->j.corrupt), 0);
+}
+
+static void other_files(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const names[] = { "README", ".x.json.1.tmp", "a.json.corrupt", "-x.json",
+					     "a b.json" };
+	struct record_list list = { 0 };
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_free_ char *path = xasprintf("%s/claims/%s", f->dir, names[i]);
+
+		put_file(path, "x");
+	}
+	assert_int_equal(journal_load_all(&f->j, &list, &err), 0);
+	assert_int_equal(list.n, 0);
+	journal_remove_stale(&f->j);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_free_ char *path = xasprintf("%s/claims/%s", f->dir, names[i]);
+
+		assert_int_equal(access(path, F_OK) == 0, !ends_with(names[i], ".tmp"));
+	}
+}
+
+static void hook_plan(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(record_freep) struct record *r = make_record(UID_A);
+	struct attach_plan plan;
+	struct err err = { 0 };
+
+	assert_int_equal(attach_plan_read(f->path_a, &plan, &err), -ENOENT);
+	for (size_t i = 0; i < 3; i++) {
+		r->state = (enum record_state)i;
+		save(f, r);
+		assert_int_equal(attach_plan_read(f->path_a, &plan, &err),
+				 r->state == RECORD_COMPLETED ? 0 : -EBUSY);
+	}
+	assert_non_null(strstr(err.msg, "Undoing"));
+	put_file(f->path_a,
+		 "{\"state\":\"Completed\",\"attach\":{\"mode\":\"none\",\"links\":[1]}}");
+	assert_int_equal(attach_plan_read(f->path_a, &plan, &err), -EOPNOTSUPP);
+	put_file(f->path_a, "{\"state\":\"Completed\"}");
+	assert_int_equal(attach_plan_read(f->path_a, &plan, &err), -EINVAL);
+	put_file(f->path_a, "{");
+	assert_true(attach_plan_read(f->path_a, &plan, &err) < 0);
+	assert_non_null(strstr(err.msg, f->path_a));
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(round_trip),    TEST(states),	TEST(unknown_fields), TEST(corrupt),
+		TEST(later_version), TEST(other_files), TEST(hook_plan),
+	};
+
+	log_init(LOG_FORMAT_TEXT, LOG_LEVEL_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
