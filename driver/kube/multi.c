@@ -16,14 +16,15 @@
  */
 
 /*
- * A peer that died silently is noticed after IDLE + COUNT * INTERVAL seconds, or when it has not
- * acknowledged anything for a minute.  The kernel watches over that while we sleep.
+ * A peer that died silently is noticed after 25 s: two keepalive probes, or data of ours, are not
+ * acknowledged.  The kernel watches over that while we sleep.  All requests share one HTTP/2
+ * connection, so this also bounds how long they can fail after the death of an API server.
  */
-#define KEEPALIVE_IDLE_S 30
-#define KEEPALIVE_INTERVAL_S 10
-#define KEEPALIVE_COUNT 3
-#define UNACKNOWLEDGED_MS 60000
+#define KEEPALIVE_IDLE_S 15
+#define KEEPALIVE_INTERVAL_S 5
+#define UNACKNOWLEDGED_MS 25000
 
+#define MAX_CONNECTIONS 16L /* where the server has HTTP/1.1 only */
 #define CONNECT_TIMEOUT_MS 5000L
 #define RETRY_AFTER_MAX_S 300
 
@@ -218,12 +219,11 @@ static size_t on_header(char *data, size_t size, size_t n, void *user)
 
 static int on_new_socket(void *data, curl_socket_t fd, curlsocktype purpose)
 {
-	int count = KEEPALIVE_COUNT, ms = UNACKNOWLEDGED_MS;
+	int ms = UNACKNOWLEDGED_MS;
 
 	(void)data;
 	(void)purpose;
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 	return CURL_SOCKOPT_OK;
 }
@@ -298,6 +298,7 @@ static void set_common(struct transfer *t)
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* never wait for a resolver thread */
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, kube->plain ? "http" : "https");
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L); /* one handshake, not one for each */
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
 	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
@@ -364,7 +365,8 @@ int kube_multi_init(struct kube *kube, struct err *err)
 	curl_multi_setopt(kube->multi, CURLMOPT_SOCKETDATA, kube);
 	curl_multi_setopt(kube->multi, CURLMOPT_TIMERFUNCTION, watch_clock);
 	curl_multi_setopt(kube->multi, CURLMOPT_TIMERDATA, kube);
-	curl_multi_setopt(kube->multi, CURLMOPT_MAXCONNECTS, 16L);
+	curl_multi_setopt(kube->multi, CURLMOPT_MAXCONNECTS, MAX_CONNECTIONS);
+	curl_multi_setopt(kube->multi, CURLMOPT_MAX_HOST_CONNECTIONS, MAX_CONNECTIONS);
 	return 0;
 }
 
