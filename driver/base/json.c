@@ -67,8 +67,17 @@ static void set_new(json_t *object, const char *key, json_t *value)
 
 void json_set_string(json_t *object, const char *key, const char *value)
 {
-	if (value)
-		set_new(object, key, json_string(value));
+	_cleanup_free_ char *copy = NULL;
+
+	if (!value)
+		return;
+	if (!utf8_valid(value, strlen(value))) { /* e.g. the name of a network device */
+		copy = xstrdup(value);
+		for (char *p = copy; *p; p++)
+			if ((unsigned char)*p >= 0x80)
+				*p = '?';
+	}
+	set_new(object, key, json_string(copy ? copy : value));
 }
 
 void json_set_int(json_t *object, const char *key, long long value)

@@ -24,7 +24,10 @@ json_t *json_path(const json_t *value, const char *path);
 /* Borrowed string at a path; NULL when it is not there or not a string. */
 const char *json_path_string(const json_t *value, const char *path);
 
-/* Set a string member; a NULL value sets nothing (an unknown fact is absent). */
+/*
+ * Set a string member; a NULL value sets nothing (an unknown fact is absent).  When it is not UTF-8
+ * (names from the kernel need not be), each byte that is not ASCII becomes "?".
+ */
 void json_set_string(json_t *object, const char *key, const char *value);
 void json_set_int(json_t *object, const char *key, long long value);
 void json_set_bool(json_t *object, const char *key, bool value);
