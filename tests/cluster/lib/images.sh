@@ -4,8 +4,10 @@
 
 # Our own image store: nothing of the user's is touched
 bud() {
-	local run=/run/twinrail-buildah
-	BUILDAH_ISOLATION=chroot buildah --root "$CACHE/buildah" --runroot "$run" --storage-driver overlay "$@"
+	local run
+	run=/run/twinrail-buildah-$(printf %s "$CACHE" | sha256sum | cut -c1-8)
+	# a mount namespace for each call: no mount stays behind
+	BUILDAH_ISOLATION=chroot unshare --mount --propagation private buildah --root "$CACHE/buildah" --runroot "$run" --storage-driver overlay "$@"
 }
 
 base_image() {
@@ -32,7 +34,7 @@ base_image_locked() {
 build_quiet() {
 	local log=$1
 	shift
-	bud bud --pull-never --network host "$@" > "$log" 2>&1 || die "building an image failed; the end of $log:" "$(tail -n 15 "$log")"
+	bud bud --force-rm --pull-never --network host "$@" > "$log" 2>&1 || die "building an image failed; the end of $log:" "$(tail -n 15 "$log")"
 }
 
 # busybox_image: make the archive of the small image that the tests' pods run, unless it is there

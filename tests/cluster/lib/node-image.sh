@@ -56,7 +56,7 @@ node_image_locked() {
 		RUN apt-get update && apt-get install -y --no-install-recommends nftables iptables conntrack kmod && rm -rf /var/lib/apt/lists/*
 		COPY kube-proxy /usr/local/bin/
 	D
-	build_quiet "$CACHE/node/kube-proxy.log" -t "$base/kube-proxy:$version" "$x/proxy"
+	build_quiet "$CACHE/node/kube-proxy.log" --no-cache -t "$base/kube-proxy:$version" "$x/proxy"
 	bud push -q "$base/kube-proxy:$version" "docker-archive:$x.img/kube-proxy.tar:$base/kube-proxy:$version" > /dev/null
 	rm -rf "$x/proxy" "$x.img"/pause "$x.img/pause.c"
 
@@ -98,7 +98,7 @@ node_image_locked() {
 		STOPSIGNAL SIGRTMIN+3
 		ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]
 	D
-	build_quiet "$CACHE/node/image.log" --volume "$x.img:/img:ro" -t "$(node_image_name)" "$x"
+	build_quiet "$CACHE/node/image.log" --no-cache --volume "$x.img:/img:ro" -t "$(node_image_name)" "$x"
 	bud push -q "$(node_image_name)" "docker-archive:$tar.tmp:$(node_image_name)" > /dev/null
 	mv "$tar.tmp" "$tar"
 	# older archives of the same version are of no use any more
