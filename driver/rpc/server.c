@@ -46,7 +46,8 @@ struct rpc_server {
 	grpc_server_credentials *creds;
 	grpc_completion_queue *cq;
 	pthread_t thread;
-	/* One for the running server, one for each rpc_call: at zero nothing can happen any more. */
+	atomic_int calls; /* rpc_calls; until the stop there is always one, the armed */
+	/* One for gRPC's server, one for all calls: at zero nothing can happen any more. */
 	atomic_int live;
 	struct tag down_tag;
 	sem_t down; /* posted at zero */
@@ -78,6 +79,16 @@ static void server_unref(struct rpc_server *server)
 	sem_post(&server->down);
 }
 
+/*
+ * The server is stopping and no call is left.  Close the connections: gRPC's own graceful way
+ * waits until each client has answered a ping, for up to 20 s when one is asleep.
+ */
+static void last_call_over(struct rpc_server *server)
+{
+	grpc_server_cancel_all_calls(server->server);
+	server_unref(server);
+}
+
 static void call_unref(struct rpc_call *call)
 {
 	struct rpc_server *server = call->server;
@@ -91,7 +102,8 @@ static void call_unref(struct rpc_call *call)
 	grpc_byte_buffer_destroy(call->request);
 	grpc_byte_buffer_destroy(call->reply);
 	free(call);
-	server_unref(server);
+	if (atomic_fetch_sub(&server->calls, 1) == 1)
+		last_call_over(server);
 }
 
 /* False: a bug of ours or of the library.  The operation's slot is lost, so end the call. */
@@ -233,7 +245,7 @@ static void arm(struct rpc_server *server)
 	struct rpc_call *call = xnew(struct rpc_call);
 
 	call->server = server;
-	atomic_fetch_add(&server->live, 1);
+	atomic_fetch_add(&server->calls, 1);
 	atomic_init(&call->refs, 1);
 	call->armed.fn = on_armed;
 	call->closed.fn = on_closed;
@@ -319,7 +331,7 @@ int rpc_server_new(struct loop *loop, const struct rpc_method *methods, size_t n
 	server->data = data;
 	server->down_tag.fn = on_down;
 	sem_init(&server->down, 0, 0);
-	atomic_init(&server->live, 1);
+	atomic_init(&server->live, 2);
 	redirect_log();
 
 	/* Signals belong to the main thread; gRPC's threads inherit the mask. */

@@ -475,9 +475,12 @@ class Load(Case):
     def test_connection_breaks_in_a_call(self):
         self.api.fault("GET .*/resourceclaims/broken", delay=0.5)
         c = Client(self.agent.service)
-        c.future(DRA + "v1.DRAPlugin/NodePrepareResources", request(("ns", "broken-uid", "broken")))
+        call = c.future(
+            DRA + "v1.DRAPlugin/NodePrepareResources", request(("ns", "broken-uid", "broken"))
+        )
         self.agent.wait(lambda: self.api.requests("resourceclaims/broken"))
         c.channel.close()
+        self.assertTrue(call.done())
         time.sleep(0.7)
         self.assert_serves()
 
