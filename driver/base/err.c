@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int err_fill(struct err *err, enum err_kind kind, int errnum, bool append, const char *fmt,
-		    va_list ap)
+__attribute__((format(printf, 5, 0))) static int
+err_fill(struct err *err, enum err_kind kind, int errnum, bool append, const char *fmt, va_list ap)
 {
 	int code = errnum > 0 ? -errnum : errnum;
 
