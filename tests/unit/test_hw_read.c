@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <unistd.h>
+
+#include "test_topo_machine.h"
+
+#define FUNCTION "pci0000:00/0000:00:01.0/0000:03:00.0"
+#define RDMA "sys/devices/" FUNCTION "/infiniband/mlx5_0"
+
+static bool warned(const struct hw_machine *machine, const char *code, const char *object)
+{
+	for (size_t i = 0; i < machine->n_warnings; i++)
+		if (streq(machine->warnings[i].code, code) &&
+		    streq(machine->warnings[i].object, object))
+			return true;
+	return false;
+}
+
+static void test_root(void **state)
+{
+	struct hw_machine *machine = NULL;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(hw_read("/nonexistent", &machine, &err), -ENOENT);
+	assert_null(machine);
+	assert_non_null(strstr(err.msg, "/nonexistent"));
+	assert_non_null(strstr(err.msg, "--root"));
+	assert_int_equal(hw_read("/dev/null", &machine, &err), -ENOTDIR);
+}
+
+/* No PCI at all is a machine without devices. */
+static void test_no_pci(void **state)
+{
+	struct hw_machine *machine = read_machine("proc/version = x\n");
+
+	(void)state;
+	assert_int_equal(machine->n_pci, 0);
+	assert_int_equal(machine->n_rdma, 0);
+	assert_int_equal(machine->rdma_cm_major, HW_UNKNOWN);
+	assert_true(warned(machine, "no-pci", "sys/bus/pci/devices"));
+	hw_free(machine);
+}
+
+static void test_pci(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+	const struct hw_pci *pci;
+
+	(void)state;
+	add_bridge(&b, "pci0000:00/0000:00:01.0", 0x8086, 1);
+	/* Header, capability list at 0x40: power management, then Express with type 6. */
+	buf_str(&b,
+		"sys/devices/pci0000:00/0000:00:01.0/config : "
+		"00000000000010000000000000000000000000000000000000000000000000000000000000000000"
+		"000000000000000000000000400000000000000000000000"
+		"01480000000000001000620000000000\n");
+	add_pci(&b, FUNCTION, 0x020000, 0x15b3, 0x1021, -1);
+	add_vpd(&b, FUNCTION, "SN1", "V31");
+	buf_str(&b, "sys/devices/" FUNCTION "/driver -> ../../../../bus/pci/drivers/mlx5_core\n"
+		    "sys/devices/" FUNCTION "/sriov_numvfs = 2\n"
+		    "sys/devices/" FUNCTION "/physfn -> ../0000:02:00.0\n");
+	machine = read_machine(b.data);
+	buf_done(&b);
+	assert_int_equal(machine->n_pci, 2);
+	assert_int_equal(machine->pci[0].port_type, HW_PORT_DOWNSTREAM);
+	pci = hw_find_pci(machine, "0000:03:00.0");
+	assert_string_equal(pci->path, "/sys/devices/" FUNCTION);
+	assert_int_equal(pci->vendor, 0x15b3);
+	assert_int_equal(pci->device, 0x1021);
+	assert_int_equal(pci->class, 0x020000);
+	assert_int_equal(pci->numa_node, HW_UNKNOWN);
+	assert_int_equal(pci->num_vfs, 2);
+	assert_string_equal(pci->driver, "mlx5_core");
+	assert_string_equal(pci->physfn, "0000:02:00.0");
+	assert_string_equal(pci->vpd_sn, "SN1");
+	assert_string_equal(pci->vpd_v3, "V31");
+	assert_null(pci->vpd_pn);
+	assert_int_equal(machine->n_warnings, 0);
+	hw_free(machine);
+}
+
+/* A capability list that runs in a circle, or out of the file. */
+static void test_config_loop(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+
+	(void)state;
+	add_bridge(&b, "pci0000:00/0000:00:01.0", 0x8086, 1);
+	buf_str(&b,
+		"sys/devices/pci0000:00/0000:00:01.0/config : "
+		"00000000000010000000000000000000000000000000000000000000000000000000000000000000"
+		"000000000000000000000000400000000000000000000000"
+		"0140000000000000\n");
+	add_bridge(&b, "pci0000:00/0000:00:02.0", 0x8086, 1);
+	buf_str(&b,
+		"sys/devices/pci0000:00/0000:00:02.0/config : "
+		"00000000000010000000000000000000000000000000000000000000000000000000000000000000"
+		"000000000000000000000000fc0000000000000000000000\n");
+	machine = read_machine(b.data);
+	buf_done(&b);
+	assert_int_equal(machine->n_pci, 2);
+	assert_int_equal(machine->pci[0].port_type, HW_PORT_UNKNOWN);
+	assert_int_equal(machine->pci[1].port_type, HW_PORT_UNKNOWN);
+	hw_free(machine);
+}
+
+static void test_broken_function(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+
+	(void)state;
+	/* A link to itself, one to nowhere, one whose vendor fails, bad VPD, and a good one. */
+	buf_str(&b, "sys/bus/pci/devices/0000:01:00.0 -> 0000:01:00.0\n"
+		    "sys/bus/pci/devices/0000:02:00.0 -> ../../../devices/nowhere/0000:02:00.0\n"
+		    "sys/bus/pci/devices/0000:05:00.0 -> ../../../devices/pci0000:00/0000:05:00.0\n"
+		    "sys/devices/pci0000:00/0000:05:00.0/class = 0x020000\n"
+		    "sys/devices/pci0000:00/0000:05:00.0/vendor ! EIO\n"
+		    "sys/devices/pci0000:00/0000:05:00.0/device = 0x1021\n");
+	add_pci(&b, "pci0000:00/0000:04:00.0", 0x020000, 0x15b3, 0x1021, 0);
+	buf_str(&b, "sys/devices/pci0000:00/0000:04:00.0/vpd : ffffffff\n");
+	add_pci(&b, "pci0000:00/0000:06:00.0", 0x020000, 0x15b3, 0x1021, 0);
+	buf_str(&b, "sys/devices/pci0000:00/0000:06:00.0/vpd ! EACCES\n");
+	machine = read_machine(b.data);
+	buf_done(&b);
+	assert_int_equal(machine->n_pci, 2);
+	assert_string_equal(machine->pci[0].bus_id, "0000:04:00.0");
+	assert_null(machine->pci[0].vpd_sn);
+	assert_true(warned(machine, "function-unreadable", "0000:01:00.0"));
+	assert_true(warned(machine, "function-unreadable", "0000:02:00.0"));
+	assert_true(warned(machine, "function-unreadable", "0000:05:00.0"));
+	assert_true(warned(machine, "vpd-unreadable", "0000:04:00.0"));
+	assert_true(warned(machine, "vpd-no-rights", "sys/bus/pci/devices"));
+	assert_int_equal(machine->n_warnings, 5);
+	hw_free(machine);
+}
+
+static void test_rdma(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+	const struct hw_rdma *rdma;
+	const struct hw_rdma_port *port;
+
+	(void)state;
+	add_nic(&b, FUNCTION, 0x1021, 0, "mlx5_0", "eth0", "0000:0000:0000:0001");
+	buf_str(&b, RDMA "/fw_ver =\n" RDMA "/node_guid = 0000:0000:0000:0000\n" RDMA
+			 "/hca_type = MT4129\n" RDMA "/ports/1/state = 4: ACTIVE\n" RDMA
+			 "/ports/1/phys_state = 5: LinkUp\n" RDMA
+			 "/ports/1/rate = 2.5 Gb/sec (1X SDR)\n" RDMA
+			 "/ports/1/link_layer = Ethernet\n" RDMA
+			 "/ports/1/gids/10 = fe80:0000:0000:0000:0000:0000:0000:000a\n" RDMA
+			 "/ports/1/gid_attrs/types/10 = RoCE v2\n" RDMA
+			 "/ports/1/gid_attrs/ndevs/10 = eth0\n" RDMA
+			 "/ports/1/gids/9 = fe80:0000:0000:0000:0000:0000:0000:0009\n" RDMA
+			 "/ports/1/gid_attrs/types/9 ! EINVAL\n" RDMA
+			 "/ports/1/gids/0 = 0000:0000:0000:0000:0000:0000:0000:0000\n" RDMA
+			 "/ports/x/state = 4: ACTIVE\n"
+			 "sys/class/infiniband_verbs/abi_version = 6\n"
+			 "sys/class/infiniband_verbs/uverbs7/ibdev = mlx5_0\n"
+			 "sys/class/infiniband_verbs/uverbs7/dev = 231:199\n"
+			 "sys/class/misc/rdma_cm/dev = 10:58\n"
+			 "sys/class/infiniband/rxe0 -> ../../devices/virtual/infiniband/rxe0\n"
+			 "sys/devices/virtual/infiniband/rxe0/parent = eth0\n");
+	machine = read_machine(b.data);
+	buf_done(&b);
+	assert_int_equal(machine->n_rdma, 2);
+	rdma = &machine->rdma[0];
+	assert_string_equal(rdma->bus_id, "0000:03:00.0");
+	assert_false(rdma->software);
+	assert_null(rdma->fw_ver);
+	assert_null(rdma->node_guid);
+	assert_string_equal(rdma->sys_image_guid, "0000:0000:0000:0001");
+	assert_string_equal(rdma->uverbs, "uverbs7");
+	assert_int_equal(rdma->uverbs_major, 231);
+	assert_int_equal(rdma->uverbs_minor, 199);
+	assert_int_equal(rdma->n_ports, 1);
+	port = &rdma->ports[0];
+	assert_string_equal(port->state, "ACTIVE");
+	assert_string_equal(port->phys_state, "LinkUp");
+	assert_int_equal(port->rate_gbps, 2);
+	assert_int_equal(port->n_gids, 2);
+	assert_int_equal(port->gids[0].index, 9);
+	assert_null(port->gids[0].type);
+	assert_int_equal(port->gids[1].index, 10);
+	assert_string_equal(port->gids[1].netdev, "eth0");
+	assert_true(machine->rdma[1].software);
+	assert_string_equal(machine->rdma[1].bus_id, "0000:03:00.0");
+	assert_int_equal(machine->rdma_cm_major, 10);
+	assert_int_equal(machine->rdma_cm_minor, 58);
+	hw_free(machine);
+}
+
+static void test_net(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+	const struct hw_netdev *netdev;
+
+	(void)state;
+	add_netdev(&b, "pci0000:00/0000:00:03.0/virtio1", "ens3");
+	buf_str(&b, "sys/class/net/bonding_masters = bond0\n"
+		    "sys/class/net/bond0 -> ../../devices/virtual/net/bond0\n"
+		    "sys/devices/virtual/net/bond0/uevent = DEVTYPE=bond\\nINTERFACE=bond0\n"
+		    "sys/devices/virtual/net/bond0/lower_ens3 -> ../ens3\n"
+		    "sys/devices/virtual/net/bond0/mtu = many\n"
+		    "sys/devices/pci0000:00/0000:00:03.0/virtio1/net/ens3/upper_bond0 -> ../x\n"
+		    "twinrail/routes = default via 10.0.0.1 dev bond0 proto dhcp\\n10.0.0.0/8 dev "
+		    "ens3\\ndefault nexthop dev ens4 nexthop dev ens5\\ndefault dev\n");
+	machine = read_machine(b.data);
+	buf_done(&b);
+	assert_int_equal(machine->n_netdevs, 2);
+	netdev = hw_find_netdev(machine, "ens3");
+	assert_string_equal(netdev->bus_id, "0000:00:03.0");
+	assert_int_equal(netdev->mtu, 1500);
+	assert_true(strlist_has(&netdev->upper, "bond0"));
+	netdev = hw_find_netdev(machine, "bond0");
+	assert_null(netdev->bus_id);
+	assert_string_equal(netdev->kind, "bond");
+	assert_int_equal(netdev->mtu, HW_UNKNOWN);
+	assert_true(strlist_has(&netdev->lower, "ens3"));
+	assert_int_equal(machine->default_routes.n, 3);
+	assert_true(strlist_has(&machine->default_routes, "bond0"));
+	assert_true(strlist_has(&machine->default_routes, "ens4"));
+	assert_true(strlist_has(&machine->default_routes, "ens5"));
+	hw_free(machine);
+}
+
+static void test_gpus_and_dmi(void **state)
+{
+	struct hw_machine *machine = read_machine(
+		"sys/bus/pci/devices/x = 1\n"
+		"proc/driver/nvidia/gpus/0000:1b:00.0/information = Model: \\t\\t NVIDIA X "
+		"\\nGPU UUID: \\t GPU-1\\nDevice Minor: \\t 3\\n\n"
+		"proc/driver/nvidia/gpus/0000:1c:00.0/information = Model:\\nGPU UUID: "
+		"GPU-????????\\nDevice Minor: x\n"
+		"proc/driver/nvidia/gpus/0000:1d:00.0/information ! EIO\n"
+		"sys/module/nvidia/version = 1.2.3\n"
+		"sys/class/dmi/id/sys_vendor = QEMU\n"
+		"sys/class/dmi/id/product_name = Standard PC\n");
+
+	(void)state;
+	assert_int_equal(machine->n_gpus, 2);
+	assert_string_equal(machine->gpus[0].model, "NVIDIA X");
+	assert_string_equal(machine->gpus[0].uuid, "GPU-1");
+	assert_int_equal(machine->gpus[0].minor, 3);
+	assert_null(machine->gpus[1].model);
+	assert_null(machine->gpus[1].uuid);
+	assert_int_equal(machine->gpus[1].minor, HW_UNKNOWN);
+	assert_true(warned(machine, "gpu-information", "0000:1d:00.0"));
+	assert_true(warned(machine, "function-unreadable", "x"));
+	assert_string_equal(machine->nvidia_driver, "1.2.3");
+	assert_string_equal(machine->dmi_product, "Standard PC");
+	assert_true(machine->hypervisor);
+	hw_free(machine);
+}
+
+/* The running machine, whatever it is: reading must work. */
+static void test_live(void **state)
+{
+	struct hw_machine *machine = NULL;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(hw_read("/", &machine, &err), 0);
+	assert_non_null(machine);
+	hw_free(machine);
+	assert_null(hw_free(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_root),
+		cmocka_unit_test(test_no_pci),
+		cmocka_unit_test(test_pci),
+		cmocka_unit_test(test_config_loop),
+		cmocka_unit_test(test_broken_function),
+		cmocka_unit_test(test_rdma),
+		cmocka_unit_test(test_net),
+		cmocka_unit_test(test_gpus_and_dmi),
+		cmocka_unit_test(test_live),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <unistd.h>
+
+#include "test_topo_machine.h"
+
+#include "hw/root.h"
+
+static void assert_refused(const char *recording, const char *text)
+{
+	char dir[] = "/tmp/twinrail-test.XXXXXX", file[] = "/tmp/twinrail-test.XXXXXX";
+	int fd = mkstemp(file);
+	struct err err = { 0 };
+
+	assert_true(fd >= 0);
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(write(fd, recording, strlen(recording)), strlen(recording));
+	close(fd);
+	assert_int_not_equal(hw_snapshot_unpack(file, dir, &err), 0);
+	if (!strstr(err.msg, text))
+		fail_msg("\"%s\" is not in \"%s\"", text, err.msg);
+	unlink(file);
+	remove_tree(xstrdup(dir));
+}
+
+static void test_lines(void **state)
+{
+	char *dir = unpack("# comment\n\n"
+			   "a/value = one two\n"
+			   "a/lines = 1\\n2\\t\\\\\\s\n"
+			   "a/empty =\n"
+			   "a/with\\sspace = x\n"
+			   "a/binary : 00ff41\n"
+			   "a/no-bytes :\n"
+			   "a/fails ! EINVAL\n"
+			   "link -> a/value\n"
+			   "b/up -> ../a\n");
+	struct hw_root root;
+	_cleanup_free_ char *value = NULL, *lines = NULL, *binary = NULL, *empty = NULL;
+	_cleanup_free_ char *through = NULL, *link = NULL, *space = NULL, *none = NULL;
+	struct err err;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(hw_root_open(dir, &root, &err), 0);
+	assert_int_equal(hw_root_read(&root, "a/value", 100, &value, NULL), 0);
+	assert_string_equal(value, "one two\n");
+	assert_int_equal(hw_root_read(&root, "a/lines", 100, &lines, NULL), 0);
+	assert_string_equal(lines, "1\n2\t\\ \n");
+	assert_int_equal(hw_root_read(&root, "a/empty", 100, &empty, &len), 0);
+	assert_int_equal(len, 0);
+	assert_int_equal(hw_root_read(&root, "a/binary", 100, &binary, &len), 0);
+	assert_int_equal(len, 3);
+	assert_memory_equal(binary, "\0\377A", 3);
+	space = hw_attr(&root, "a", "with space");
+	assert_string_equal(space, "x");
+	assert_int_equal(hw_root_read(&root, "a/value", 3, &none, NULL), -EFBIG);
+	/* A recorded error comes back, through a link too. */
+	assert_int_equal(hw_root_read(&root, "a/fails", 100, &none, NULL), -EINVAL);
+	assert_int_equal(hw_root_read(&root, "b/up/fails", 100, &none, NULL), -EINVAL);
+	through = hw_attr(&root, "b/up", "value");
+	assert_string_equal(through, "one two");
+	link = hw_link(&root, "b", "up");
+	assert_string_equal(link, "../a");
+	hw_root_close(&root);
+	remove_tree(dir);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	assert_refused("a = 1\n../b = 1\n", "line 2: the path must be relative");
+	assert_refused("/a = 1\n", "line 1: the path must be relative");
+	assert_refused("a/../b = 1\n", "line 1: the path must be relative");
+	assert_refused("a//b = 1\n", "line 1: the path must be relative");
+	assert_refused("a/ = 1\n", "line 1: the path must be relative");
+	assert_refused("./a = 1\n", "line 1: the path must be relative");
+	assert_refused("a -> /etc/passwd\n", "must be relative and stay below");
+	assert_refused("a -> ../x\n", "must be relative and stay below");
+	assert_refused("a/b -> c/../../../x\n", "must be relative and stay below");
+	assert_refused("a ->\n", "must be relative and stay below");
+	assert_refused("\nword\n", "line 2: want \"path = value\"");
+	assert_refused("a ? b\n", "line 1: want =, ->, : or !");
+	assert_refused("a =b\n", "line 1: want =, ->, : or !");
+	assert_refused("a - b\n", "line 1: want =, ->, : or !");
+	assert_refused("a = \\q\n", "unknown escape");
+	assert_refused("a = \\", "unknown escape");
+	assert_refused("a : 0\n", "pairs of the digits");
+	assert_refused("a : 0g\n", "pairs of the digits");
+	assert_refused("a : 0A\n", "pairs of the digits");
+	assert_refused("a ! EWRONG\n", "is not the name of an error");
+	assert_refused("a = 1\na = 1\n", "line 2: a is given twice");
+	assert_refused("a -> b\na -> c\n", "line 2: a is given twice");
+	assert_refused("a = 1\na/b = 1\n", "line 2: a/b lies below a file or link");
+	/* A link below a link could lead out of the directory. */
+	assert_refused("d/x = 1\na/b/c -> ../../d\na/b/c/e -> ../../../x\n",
+		       "line 3: a/b/c/e lies below a file or link");
+	assert_refused("twinrail/errors = x\n", "line 1: twinrail/errors is made from");
+}
+
+static void test_directory(void **state)
+{
+	char *dir = unpack("a = 1\n"), *file = xasprintf("%s/a", dir);
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(hw_snapshot_unpack(file, dir, &err), -ENOTEMPTY);
+	assert_non_null(strstr(err.msg, dir));
+	assert_int_equal(hw_snapshot_unpack("/nonexistent/file", dir, &err), -ENOENT);
+	free(file);
+	remove_tree(dir);
+}
+
+static void assert_join(const char *dir, const char *target, const char *expected)
+{
+	_cleanup_free_ char *path = hw_path_join(dir, target);
+
+	assert_string_equal(path, expected);
+}
+
+static void test_names(void **state)
+{
+	_cleanup_free_ char *bus_id = hw_path_bus_id("/sys/devices/pci0000:00/0000:00:01.0/net/e");
+
+	(void)state;
+	assert_join("sys/bus/pci/devices", "../../../devices/x", "/sys/devices/x");
+	assert_join("sys/class/net", "/sys/devices/y", "/sys/devices/y");
+	assert_join("a", "../../../b/./c//", "/b/c");
+	assert_join("a", "..", "/");
+	assert_string_equal(bus_id, "0000:00:01.0");
+	assert_null(hw_path_bus_id("/sys/devices/virtual/net/lo"));
+	assert_true(hw_is_bus_id("0000:03:00.0"));
+	assert_true(hw_is_bus_id("10000:03:00.7"));
+	assert_false(hw_is_bus_id("000:03:00.0"));
+	assert_false(hw_is_bus_id("0000:03:00"));
+	assert_false(hw_is_bus_id("0000:03:00.8"));
+	assert_false(hw_is_bus_id("0000:03:00.0x"));
+	assert_false(hw_is_bus_id("0000:0g:00.0"));
+	assert_false(hw_is_bus_id(""));
+	assert_int_equal(hw_errno_from_name("EOPNOTSUPP"), EOPNOTSUPP);
+	assert_int_equal(hw_errno_from_name("nope"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_directory),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

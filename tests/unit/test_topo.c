@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test_topo_machine.h"
+
+#include "base/json.h"
+#include "topo/build.h"
+
+/* Group "n": a root complex with one switch, DSP 0 for a NIC, DSP 1 for a GPU. */
+static char *group_path(unsigned int n, unsigned int port, const char *device)
+{
+	return xasprintf("pci%04x:00/%04x:00:00.0/%04x:01:00.0/%04x:02:%02x.0/%04x:%s", n, n, n, n,
+			 port, n, device);
+}
+
+static void add_group(struct buf *b, unsigned int n)
+{
+	for (unsigned int port = 0; port < 2; port++) {
+		_cleanup_free_ char *path = group_path(n, port, "x");
+
+		*strrchr(path, '/') = '\0';
+		add_bridge(b, path, 0x1000, 0xc030);
+		if (port)
+			continue;
+		*strrchr(path, '/') = '\0';
+		add_bridge(b, path, 0x1000, 0xc030);
+		*strrchr(path, '/') = '\0';
+		add_bridge(b, path, 0x8086, 1);
+	}
+}
+
+static void add_group_gpu(struct buf *b, unsigned int n, const char *device)
+{
+	_cleanup_free_ char *path = group_path(n, 1, device);
+
+	add_gpu(b, path, 0);
+}
+
+/* "device": "03:00.0" */
+static char *add_group_nic(struct buf *b, unsigned int n, const char *device, unsigned int id,
+			   const char *netdev, const char *guid)
+{
+	char *path = group_path(n, 0, device);
+	_cleanup_free_ char *rdma = xasprintf("rocep%us%c", n, device[strlen(device) - 1]);
+	_cleanup_free_ char *name = xasprintf("%s%c", rdma, device[1]);
+
+	add_nic(b, path, id, 0, name, netdev, guid);
+	return path;
+}
+
+/* --- cards --- */
+
+/* Two PFs in one slot with these keys; the inventory's first two NICs. */
+static struct inventory *two_pfs(unsigned int device, const char *const guids[2],
+				 const char *const sns[2], const char *const v3s[2])
+{
+	struct buf b = { 0 };
+
+	add_group(&b, 0);
+	for (int i = 0; i < 2; i++) {
+		_cleanup_free_ char *path =
+			add_group_nic(&b, 0, i ? "03:00.1" : "03:00.0", device, NULL, guids[i]);
+
+		if (sns[i] || v3s[i])
+			add_vpd(&b, path, sns[i], v3s[i]);
+	}
+	return build_machine(&b);
+}
+
+static const char *const none[2] = { NULL, NULL };
+static const char *const same[2] = { "0000:0000:0000:0001", "0000:0000:0000:0001" };
+static const char *const differ[2] = { "0000:0000:0000:0001", "0000:0000:0000:0002" };
+
+static void assert_card(struct inventory *inv, bool card, bool standalone, const char *warning)
+{
+	assert_int_equal(inv->n_nics, 2);
+	assert_int_equal(inv->n_cards, card);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(inv->nics[i].card, card ? 0 : -1);
+		assert_int_equal(inv->nics[i].pf_index, card ? (int)i : -1);
+		assert_int_equal(inv->nics[i].pf_count, card ? 2 : -1);
+		assert_int_equal(inv->nics[i].standalone, standalone);
+	}
+	if (card) {
+		assert_string_equal(inv->cards[0].id, "card-0000-03-00");
+		assert_ptr_equal(inventory_card(inv, "card-0000-03-00"), &inv->cards[0]);
+	}
+	assert_int_equal(inv->n_warnings > 0, warning != NULL);
+	assert_true(!warning || has_warning(inv, warning));
+	inventory_unref(inv);
+}
+
+static void test_card_keys(void **state)
+{
+	(void)state;
+	assert_card(two_pfs(0x1021, same, none, none), true, true, NULL);
+	assert_card(two_pfs(0x1021, same, same, same), true, true, NULL);
+	assert_card(two_pfs(0x1021, none, same, none), true, true, NULL);
+	/* V3 alone only confirms; a serial number for one of the two says nothing. */
+	assert_card(two_pfs(0x1021, none, none, same), false, true, NULL);
+	assert_card(two_pfs(0x1021, differ, none, none), false, true, NULL);
+	assert_card(two_pfs(0x1021, (const char *[]){ "1", NULL }, none, none), false, true, NULL);
+}
+
+static void test_card_contradictions(void **state)
+{
+	(void)state;
+	assert_card(two_pfs(0x1021, same, differ, none), false, true, "card-contradiction");
+	assert_card(two_pfs(0x1021, same, same, differ), false, true, "card-contradiction");
+	assert_card(two_pfs(0x1021, differ, same, same), false, true, "card-contradiction");
+	/* Halves of what may be an atomic card are not handed out. */
+	assert_card(two_pfs(0x1023, same, differ, none), false, false, "card-contradiction");
+	assert_card(two_pfs(0x1023, none, none, none), false, false, "card-unknown");
+	/* Without Data Direct functions on the node a ConnectX-8 is no atomic card. */
+	assert_card(two_pfs(0x1023, same, same, same), true, true, NULL);
+}
+
+static void test_card_over_two_domains(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group(&b, 1);
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, NULL, same[0]));
+	free(add_group_nic(&b, 1, "03:00.0", 0x1021, NULL, same[0]));
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_cards, 1);
+	assert_string_equal(inv->cards[0].agreement[0], "sys_image_guid");
+	assert_null(inv->cards[0].agreement[1]);
+	inventory_unref(inv);
+}
+
+/* --- Data Direct --- */
+
+static char *add_data_direct(struct buf *b, unsigned int n, const char *device, const char *v3)
+{
+	char *path = group_path(n, 1, device);
+
+	add_pci(b, path, 0x080100, 0x15b3, 0x2100, 0);
+	if (v3)
+		add_vpd(b, path, "DMA", v3);
+	return path;
+}
+
+/* ConnectX-8 in group 0 whose Data Direct function is beside the GPU in group 1. */
+static struct hw_machine *data_direct(const char *nic_v3, const char *dma_v3, const char *dma2_v3)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+
+	add_group(&b, 0);
+	add_group(&b, 1);
+	for (int i = 0; i < 2; i++) {
+		_cleanup_free_ char *path =
+			add_group_nic(&b, 0, i ? "03:00.1" : "03:00.0", 0x1023, NULL, same[0]);
+
+		add_vpd(&b, path, "SN", nic_v3);
+	}
+	add_group_gpu(&b, 1, "04:00.0");
+	free(add_data_direct(&b, 1, "05:00.0", dma_v3));
+	if (dma2_v3)
+		free(add_data_direct(&b, 1, "06:00.0", dma2_v3));
+	machine = read_machine(b.data);
+	buf_done(&b);
+	return machine;
+}
+
+static struct inventory *data_direct_inventory(const char *nic_v3, const char *dma_v3,
+					       const char *dma2_v3, enum pcie_root_policy policy)
+{
+	struct hw_machine *machine = data_direct(nic_v3, dma_v3, dma2_v3);
+	struct inventory *inv = topo_build(machine, &(struct topo_options){ .pcie_root = policy });
+
+	hw_free(machine);
+	return inv;
+}
+
+static void test_data_direct(void **state)
+{
+	struct inventory *inv = data_direct_inventory("A", "A", "B", PCIE_ROOT_AUTO);
+	const struct topo_nic *nic = nic_of(inv, "0000:03:00.1");
+
+	(void)state;
+	assert_string_equal(nic->dma_bus_id, "0001:05:00.0");
+	assert_string_equal(nic->pcie_root, "pci0001:00");
+	assert_string_equal(nic->function_pcie_root, "pci0000:00");
+	assert_string_equal(nic->pcie_switch, "0001:01:00.0");
+	assert_false(nic->standalone);
+	assert_true(inv->cards[0].atomic);
+	assert_string_equal(inv->cards[0].dma_pcie_root, "pci0001:00");
+	assert_int_equal(inv->topology_class, CLASS_DATA_DIRECT);
+	assert_int_equal(inv->pairs[0].path, PATH_PIX);
+	assert_true(inv->pairs[0].via_data_direct);
+	assert_true(inv->pairs[0].best && inv->pairs[1].best);
+	assert_int_equal(inv->n_warnings, 0);
+	inventory_unref(inv);
+}
+
+static void assert_no_root(struct inventory *inv, const char *warning)
+{
+	const struct topo_nic *nic = nic_of(inv, "0000:03:00.0");
+
+	assert_null(nic->dma_bus_id);
+	assert_null(nic->pcie_root);
+	assert_null(nic->pcie_switch);
+	assert_string_equal(nic->function_pcie_root, "pci0000:00");
+	assert_int_equal(inv->pairs[0].path, PATH_UNKNOWN);
+	assert_int_equal(nic->role, ROLE_UNKNOWN);
+	assert_false(nic->standalone);
+	assert_true(has_warning(inv, warning));
+	inventory_unref(inv);
+}
+
+static void test_data_direct_lost(void **state)
+{
+	(void)state;
+	assert_no_root(data_direct_inventory(NULL, "A", NULL, PCIE_ROOT_AUTO),
+		       "data-direct-unmatched");
+	assert_no_root(data_direct_inventory("B", "A", NULL, PCIE_ROOT_AUTO),
+		       "data-direct-unmatched");
+	assert_no_root(data_direct_inventory("A", NULL, NULL, PCIE_ROOT_AUTO),
+		       "data-direct-unmatched");
+	assert_no_root(data_direct_inventory("A", "A", "A", PCIE_ROOT_AUTO),
+		       "data-direct-ambiguous");
+}
+
+static void test_root_policy(void **state)
+{
+	struct inventory *inv = data_direct_inventory("A", "A", NULL, PCIE_ROOT_FUNCTION);
+
+	(void)state;
+	assert_string_equal(nic_of(inv, "0000:03:00.0")->pcie_root, "pci0000:00");
+	assert_string_equal(nic_of(inv, "0000:03:00.0")->pcie_switch, "0001:01:00.0");
+	inventory_unref(inv);
+	inv = data_direct_inventory("A", "A", NULL, PCIE_ROOT_DATA_DIRECT);
+	assert_string_equal(nic_of(inv, "0000:03:00.0")->pcie_root, "pci0001:00");
+	inventory_unref(inv);
+	inv = data_direct_inventory("B", "A", NULL, PCIE_ROOT_DATA_DIRECT);
+	assert_null(nic_of(inv, "0000:03:00.0")->pcie_root);
+	inventory_unref(inv);
+}
+
+/* A board with two chips whose functions all carry one V3: nobody knows whose DMA it is. */
+static void test_data_direct_shared(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group(&b, 1);
+	for (int i = 0; i < 2; i++) {
+		_cleanup_free_ char *path =
+			add_group_nic(&b, 0, i ? "04:00.0" : "03:00.0", 0x1023, NULL, differ[i]);
+
+		add_vpd(&b, path, "SN", "A");
+	}
+	free(add_data_direct(&b, 1, "05:00.0", "A"));
+	inv = build_machine(&b);
+	assert_true(has_warning(inv, "data-direct-ambiguous"));
+	for (size_t i = 0; i < 2; i++) {
+		assert_null(inv->nics[i].dma_bus_id);
+		assert_null(inv->nics[i].pcie_root);
+	}
+	inventory_unref(inv);
+}
+
+/* --- rails and roles --- */
+
+/* One GPU and one NIC per group; the NICs' links have these names (NULL: none). */
+static struct inventory *named(const char *const *names, size_t n, const char *more)
+{
+	struct buf b = { 0 };
+
+	for (unsigned int i = 0; i < n; i++) {
+		add_group(&b, i);
+		add_group_gpu(&b, i, "04:00.0");
+		free(add_group_nic(&b, i, "03:00.0", 0x1021, names[i], NULL));
+	}
+	buf_str(&b, more);
+	return build_machine(&b);
+}
+
+static void assert_rails(struct inventory *inv, const int *rails, const char *source,
+			 const char *warning)
+{
+	for (size_t i = 0; i < inv->n_nics; i++) {
+		assert_int_equal(inv->nics[i].rail, rails[i]);
+		assert_string_or_null(inv->nics[i].rail_source, rails[i] < 0 ? NULL : source);
+		assert_int_equal(inv->nics[i].role, ROLE_RAIL);
+		assert_int_equal(inv->gpus[i].rail_group, rails[i]);
+	}
+	assert_int_equal(inv->n_warnings, warning != NULL);
+	assert_true(!warning || has_warning(inv, warning));
+	inventory_unref(inv);
+}
+
+static void test_rails(void **state)
+{
+	(void)state;
+	assert_rails(named((const char *[]){ "gpu1rdma0", "gpu0rdma0" }, 2, ""), (int[]){ 1, 0 },
+		     "netdev-name", NULL);
+	assert_rails(named((const char *[]){ "rdma1", "rdma2", "rdma0" }, 3, ""),
+		     (int[]){ 1, 2, 0 }, "netdev-name", NULL);
+	/* No names, or names of another kind: the order of the roots. */
+	assert_rails(named((const char *[]){ "rdmax", "eth1" }, 2, ""), (int[]){ 0, 1 },
+		     "root-order", NULL);
+	assert_rails(named((const char *[]){ NULL, NULL }, 2, ""), (int[]){ 0, 1 }, "root-order",
+		     NULL);
+	assert_rails(named((const char *[]){ "gpu0rdma0", "gpu0rdma1", "gpu1rdma0" }, 3, ""),
+		     (int[]){ 0, 1, 2 }, "netdev-name", NULL);
+	/* Contradictory names are no reason to guess. */
+	assert_rails(named((const char *[]){ "gpu0rdma0", "gpu00rdma0" }, 2, ""), (int[]){ -1, -1 },
+		     NULL, "rail-duplicate");
+	assert_rails(named((const char *[]){ "rdma0", "rdma2" }, 2, ""), (int[]){ -1, -1 }, NULL,
+		     "rail-gap");
+	assert_rails(named((const char *[]){ "rdma1", "rdma2" }, 2, ""), (int[]){ -1, -1 }, NULL,
+		     "rail-gap");
+	assert_rails(named((const char *[]){ "rdma0", "rdma99999999999999999999" }, 2, ""),
+		     (int[]){ 0, -1 }, "netdev-name", NULL);
+}
+
+static void test_rail_of_child(void **state)
+{
+	struct inventory *inv =
+		named((const char *[]){ "eth1", "eth0" }, 2,
+		      "sys/class/net/gpu0ipvlan0 -> ../../devices/virtual/net/gpu0ipvlan0\n"
+		      "sys/devices/virtual/net/gpu0ipvlan0/uevent = DEVTYPE=ipvlan\n"
+		      "sys/devices/virtual/net/gpu0ipvlan0/lower_eth0 -> x\n"
+		      "sys/class/net/gpu1ipvlan0 -> ../../devices/virtual/net/gpu1ipvlan0\n"
+		      "sys/devices/virtual/net/gpu1ipvlan0/uevent = DEVTYPE=ipvlan\n"
+		      "sys/devices/virtual/net/gpu1ipvlan0/lower_eth1 -> x\n");
+
+	(void)state;
+	assert_string_equal(inv->nics[0].children[0].netdev, "gpu1ipvlan0");
+	assert_string_equal(inv->nics[0].children[0].kind, "ipvlan");
+	assert_rails(inv, (int[]){ 1, 0 }, "netdev-name", NULL);
+}
+
+static void test_roles(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		add_group(&b, i);
+		add_group_gpu(&b, i, "04:00.0");
+		free(add_group_nic(&b, i, "03:00.0", 0x1021, NULL, NULL));
+	}
+	for (unsigned int i = 2; i < 4; i++)
+		add_group(&b, i);
+	/* A bond of two has the default route; one of them has a second port on the same card. */
+	free(add_group_nic(&b, 2, "03:00.0", 0x1021, "eth0", same[0]));
+	free(add_group_nic(&b, 2, "03:00.1", 0x1021, "eth1", same[0]));
+	free(add_group_nic(&b, 3, "03:00.0", 0x1021, "eth2", NULL));
+	free(add_group_nic(&b, 3, "04:00.0", 0x1021, "eth3", NULL));
+	buf_str(&b, "sys/class/net/bond0 -> ../../devices/virtual/net/bond0\n"
+		    "sys/devices/virtual/net/bond0/lower_eth0 -> x\n"
+		    "sys/devices/virtual/net/bond0/lower_eth2 -> x\n"
+		    "sys/class/net/br0 -> ../../devices/virtual/net/br0\n"
+		    "sys/devices/virtual/net/br0/lower_bond0 -> x\n"
+		    "sys/devices/virtual/net/bond0/lower_br0 -> x\n"
+		    "twinrail/routes = default dev br0\n");
+	inv = build_machine(&b);
+	assert_int_equal(nic_of(inv, "0000:03:00.0")->role, ROLE_RAIL);
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->role, ROLE_RAIL);
+	assert_int_equal(nic_of(inv, "0002:03:00.0")->role, ROLE_FRONTEND);
+	assert_int_equal(nic_of(inv, "0002:03:00.1")->role, ROLE_FRONTEND);
+	assert_int_equal(nic_of(inv, "0003:03:00.0")->role, ROLE_FRONTEND);
+	assert_int_equal(nic_of(inv, "0003:04:00.0")->role, ROLE_STORAGE);
+	assert_int_equal(nic_of(inv, "0003:04:00.0")->rail, TOPO_UNKNOWN);
+	assert_int_equal(inv->rail_count, 2);
+	inventory_unref(inv);
+}
+
+/* --- best pairs --- */
+
+static const struct topo_pair *pair_of(const struct inventory *inv, const char *gpu,
+				       const char *nic)
+{
+	const struct topo_gpu *g = inventory_gpu(inv, gpu);
+	const struct topo_nic *n = inventory_nic(inv, nic);
+
+	assert_non_null(g);
+	assert_non_null(n);
+	return inventory_pair(inv, (size_t)(g - inv->gpus), (size_t)(n - inv->nics));
+}
+
+/* Two GPUs and two NICs behind one switch: dealt out in order, not all to the first. */
+static void test_best_of_equals(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "05:00.0");
+	add_group_gpu(&b, 0, "06:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, NULL, NULL));
+	free(add_group_nic(&b, 0, "04:00.0", 0x1021, NULL, NULL));
+	inv = build_machine(&b);
+	assert_true(pair_of(inv, "gpu-0000-05-00-0", "0000:03:00.0")->best);
+	assert_true(pair_of(inv, "0000:06:00.0", "nic-0000-04-00-0")->best);
+	assert_false(pair_of(inv, "0000:05:00.0", "0000:04:00.0")->best);
+	assert_int_equal(nic_of(inv, "0000:04:00.0")->best_gpu, 1);
+	assert_int_equal(nic_of(inv, "0000:04:00.0")->best_path, PATH_PIX);
+	assert_int_equal(inv->rail_count, 2);
+	assert_null(inventory_nic(inv, "nic-x"));
+	assert_null(inventory_gpu(inv, "gpu-x"));
+	assert_null(inventory_card(inv, "card-x"));
+	assert_null(inventory_pair(inv, 2, 0));
+	assert_null(inventory_pair(inv, 0, 2));
+	inventory_unref(inv);
+}
+
+/* One NIC for two GPUs serves both; a NIC far away is not better because it is free. */
+static void test_best_shared(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group(&b, 1);
+	add_group_gpu(&b, 0, "05:00.0");
+	add_group_gpu(&b, 0, "06:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, NULL, NULL));
+	free(add_group_nic(&b, 1, "03:00.0", 0x1021, NULL, NULL));
+	inv = build_machine(&b);
+	assert_true(pair_of(inv, "0000:05:00.0", "0000:03:00.0")->best);
+	assert_true(pair_of(inv, "0000:06:00.0", "0000:03:00.0")->best);
+	assert_false(pair_of(inv, "0000:06:00.0", "0001:03:00.0")->best);
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->role, ROLE_STORAGE);
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->best_path, PATH_NODE);
+	/* The machine is not regular, so the order of roots says nothing about rails. */
+	assert_int_equal(inv->rail_count, 0);
+	inventory_unref(inv);
+}
+
+static void test_flat(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_gpu(&b, "pci0000:00/0000:00:04.0", -1);
+	add_gpu(&b, "pci0000:00/0000:00:05.0", -1);
+	add_nic(&b, "pci0000:00/0000:00:06.0", 0x101e, -1, "mlx5_0", "eth1", NULL);
+	add_nic(&b, "pci0000:00/0000:00:07.0", 0x101e, -1, "mlx5_1", "eth2", NULL);
+	buf_str(&b, "proc/cpuinfo = processor: 0\\nflags\\t\\t: fpu hypervisor lm\n");
+	inv = build_machine(&b);
+	assert_true(inv->virtual_machine);
+	assert_int_equal(inv->topology_class, CLASS_FLAT);
+	assert_true(has_warning(inv, "flat-topology"));
+	for (size_t i = 0; i < inv->n_pairs; i++) {
+		assert_int_equal(inv->pairs[i].path, PATH_PHB);
+		assert_false(inv->pairs[i].best);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(inv->nics[i].rail, TOPO_UNKNOWN);
+		assert_int_equal(inv->nics[i].role, ROLE_UNKNOWN);
+		assert_int_equal(inv->nics[i].numa_node, TOPO_UNKNOWN);
+		assert_true(inv->nics[i].is_vf);
+		assert_true(inv->nics[i].standalone);
+	}
+	inventory_unref(inv);
+}
+
+static void test_vf(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+	const struct topo_nic *vf, *pf;
+	char *path;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	path = add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL);
+	buf_printf(&b, "sys/devices/%s/sriov_numvfs = 1\n", path);
+	free(path);
+	path = add_group_nic(&b, 0, "03:00.2", 0x101e, "eth0v0", NULL);
+	buf_printf(&b, "sys/devices/%s/physfn -> ../0000:03:00.0\n", path);
+	free(path);
+	inv = build_machine(&b);
+	pf = nic_of(inv, "0000:03:00.0");
+	vf = nic_of(inv, "0000:03:00.2");
+	assert_true(pf->sriov_parent && pf->standalone && !pf->is_vf);
+	assert_int_equal(pf->num_vfs, 1);
+	assert_string_equal(pf->children[0].netdev, "eth0v0");
+	assert_string_equal(pf->children[0].kind, "vf");
+	assert_true(vf->is_vf && !vf->standalone);
+	assert_string_equal(vf->pf_bus_id, "0000:03:00.0");
+	assert_int_equal(vf->rail, 0);
+	assert_int_equal(vf->role, ROLE_RAIL);
+	assert_true(pair_of(inv, "0000:04:00.0", "0000:03:00.2")->best);
+	assert_int_equal(inv->rail_count, 1);
+	inventory_unref(inv);
+}
+
+/* --- the rest --- */
+
+static void test_gid(void **state)
+{
+	struct topo_child child = { (char[]){ "ipvl" }, (char[]){ "ipvlan" } };
+	struct topo_nic nic = { .netdev = (char[]){ "eth" }, .children = &child };
+	char v1[] = "IB/RoCE v1", v2[] = "RoCE v2", own[] = "eth", link[] = "Ethernet";
+	char local[] = "fe80:0000:0000:0000:0000:0000:0000:0001", ula[] = "fd00::1";
+	struct topo_gid gids[] = { { 0, local, v1, own },	  { 1, local, v2, own },
+				   { 2, ula, v1, own },		  { 3, ula, v2, NULL },
+				   { 5, ula, v2, own },		  { 6, ula, v1, child.netdev },
+				   { 7, ula, v2, child.netdev },  { 8, ula, v2, child.netdev },
+				   { 9, local, v2, child.netdev } };
+	struct topo_port port = { .link_layer = link, .gids = gids, .n_gids = 9 };
+
+	(void)state;
+	assert_int_equal(topo_choose_gid(&nic, &port), 5);
+	nic.n_children = 1;
+	assert_int_equal(topo_choose_gid(&nic, &port), 7);
+	port.n_gids = 4;
+	assert_int_equal(topo_choose_gid(&nic, &port), 3);
+	port.n_gids = 2;
+	assert_int_equal(topo_choose_gid(&nic, &port), 1);
+	port.n_gids = 1;
+	assert_int_equal(topo_choose_gid(&nic, &port), TOPO_UNKNOWN);
+	port.n_gids = 9;
+	memcpy(link, "InfiniBa", sizeof(link));
+	assert_int_equal(topo_choose_gid(&nic, &port), TOPO_UNKNOWN);
+	port.link_layer = NULL;
+	assert_int_equal(topo_choose_gid(&nic, &port), TOPO_UNKNOWN);
+}
+
+/* No text is empty, no number is -1: unknown facts are absent. */
+static void assert_no_empty(const json_t *value)
+{
+	const char *key;
+	size_t i;
+	json_t *child;
+
+	if (json_is_string(value))
+		assert_true(*json_string_value(value));
+	if (json_is_integer(value))
+		assert_true(json_integer_value(value) >= 0);
+	json_object_foreach((json_t *)(uintptr_t)value, key, child)
+		assert_no_empty(child);
+	json_array_foreach(value, i, child)
+		assert_no_empty(child);
+}
+
+static void test_nothing_known(void **state)
+{
+	static const char *const attributes[] = { "fw_ver", "hca_type", "board_id", "node_guid",
+						  "sys_image_guid" };
+	struct buf b = { 0 };
+	_cleanup_json_ json_t *json = NULL;
+	_cleanup_free_ char *tree = NULL, *matrix = NULL;
+	struct inventory *inv;
+
+	(void)state;
+	/* A Hyper-V path: no root; all attributes empty; no NUMA node. */
+	add_gpu(&b, "LNXSYSTM:00/pci0101:00/0101:00:00.0", -1);
+	add_nic(&b, "LNXSYSTM:00/pci0102:00/0102:00:00.0", 0x101e, -1, "mlx5_0", NULL, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++)
+		buf_printf(&b,
+			   "sys/devices/LNXSYSTM:00/pci0102:00/0102:00:00.0/infiniband/mlx5_0/"
+			   "%s =\n",
+			   attributes[i]);
+	buf_str(&b,
+		"sys/devices/LNXSYSTM:00/pci0102:00/0102:00:00.0/infiniband/mlx5_0/ports/1/rate "
+		"! EINVAL\n"
+		"sys/devices/LNXSYSTM:00/pci0102:00/0102:00:00.0/infiniband/mlx5_0/ports/1/"
+		"state =\n");
+	inv = build_machine(&b);
+	assert_null(inv->nics[0].pcie_root);
+	assert_null(inv->nics[0].function_pcie_root);
+	assert_null(inv->gpus[0].pcie_root);
+	assert_int_equal(inv->pairs[0].path, PATH_UNKNOWN);
+	assert_true(has_warning(inv, "pcie-root-unknown"));
+	json = topo_to_json(inv);
+	assert_no_empty(json);
+	assert_null(json_path(json, "node.name"));
+	assert_null(json_path(json, "node.topologyClass"));
+	tree = topo_to_tree(inv, true);
+	assert_non_null(strstr(tree, "PCI root unknown"));
+	assert_non_null(strstr(tree, "! pcie-root-unknown"));
+	matrix = topo_to_matrix(inv);
+	assert_non_null(strstr(matrix, "unknown"));
+	inventory_unref(inv);
+}
+
+static void test_empty_machine(void **state)
+{
+	struct hw_machine *machine = read_machine("proc/version = x\n");
+	struct inventory *inv = topo_build(machine, NULL), *second;
+	_cleanup_json_ json_t *json = topo_to_json(inv);
+	_cleanup_free_ char *tree = topo_to_tree(inv, false), *matrix = topo_to_matrix(inv);
+
+	(void)state;
+	hw_free(machine);
+	assert_int_equal(inv->n_gpus + inv->n_nics + inv->n_cards + inv->n_pairs, 0);
+	assert_true(has_warning(inv, "no-pci"));
+	assert_non_null(strstr(tree, "! no-pci"));
+	assert_non_null(matrix);
+	second = inventory_ref(inv);
+	assert_null(inventory_unref(inv));
+	assert_int_equal(second->refs, 1);
+	assert_null(inventory_unref(second));
+	assert_null(inventory_unref(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_card_keys),
+		cmocka_unit_test(test_card_contradictions),
+		cmocka_unit_test(test_card_over_two_domains),
+		cmocka_unit_test(test_data_direct),
+		cmocka_unit_test(test_data_direct_lost),
+		cmocka_unit_test(test_root_policy),
+		cmocka_unit_test(test_data_direct_shared),
+		cmocka_unit_test(test_rails),
+		cmocka_unit_test(test_rail_of_child),
+		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_best_of_equals),
+		cmocka_unit_test(test_best_shared),
+		cmocka_unit_test(test_flat),
+		cmocka_unit_test(test_vf),
+		cmocka_unit_test(test_gid),
+		cmocka_unit_test(test_nothing_known),
+		cmocka_unit_test(test_empty_machine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

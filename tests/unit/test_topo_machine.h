@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TWINRAIL_TESTS_TEST_TOPO_MACHINE_H
+#define TWINRAIL_TESTS_TEST_TOPO_MACHINE_H
+
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hw/machine.h"
+#include "topo/inventory.h"
+
+/* Machines written by tests: recordings that are put together, unpacked and read. */
+
+static inline int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+/* Unpack "recording" into a new directory; the caller removes it with remove_tree(). */
+static inline char *unpack(const char *recording)
+{
+	char *dir = xstrdup("/tmp/twinrail-test.XXXXXX");
+	_cleanup_free_ char *file = NULL;
+	struct err err = { 0 };
+
+	assert_non_null(mkdtemp(dir));
+	file = xasprintf("%s.machine", dir);
+	assert_int_equal(file_write_atomic(file, recording, strlen(recording), 0600, 0, &err), 0);
+	if (hw_snapshot_unpack(file, dir, &err) < 0)
+		fail_msg("%s", err.msg);
+	remove(file);
+	return dir;
+}
+
+static inline void remove_tree(char *dir)
+{
+	nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	free(dir);
+}
+
+static inline struct hw_machine *read_machine(const char *recording)
+{
+	char *dir = unpack(recording);
+	struct hw_machine *machine = NULL;
+	struct err err = { 0 };
+	int r = hw_read(dir, &machine, &err);
+
+	remove_tree(dir);
+	if (r < 0)
+		fail_msg("%s", err.msg);
+	return machine;
+}
+
+/* Reads and builds; takes the text of "recording". */
+static inline struct inventory *build_machine(struct buf *recording)
+{
+	_cleanup_free_ char *text = buf_take(recording);
+	struct hw_machine *machine = read_machine(text);
+	struct inventory *inv = topo_build(machine, NULL);
+
+	hw_free(machine);
+	return inv;
+}
+
+/* A PCI function; "path" below sys/devices ends in its address. */
+static inline void add_pci(struct buf *b, const char *path, unsigned int class, unsigned int vendor,
+			   unsigned int device, int numa)
+{
+	buf_printf(b, "sys/bus/pci/devices/%s -> ../../../devices/%s\n", strrchr(path, '/') + 1,
+		   path);
+	buf_printf(b, "sys/devices/%s/class = 0x%06x\n", path, class);
+	buf_printf(b, "sys/devices/%s/vendor = 0x%04x\n", path, vendor);
+	buf_printf(b, "sys/devices/%s/device = 0x%04x\n", path, device);
+	buf_printf(b, "sys/devices/%s/numa_node = %d\n", path, numa);
+}
+
+static inline void add_bridge(struct buf *b, const char *path, unsigned int vendor,
+			      unsigned int device)
+{
+	add_pci(b, path, 0x060400, vendor, device, 0);
+}
+
+static inline void add_gpu(struct buf *b, const char *path, int numa)
+{
+	add_pci(b, path, 0x030200, 0x10de, 0x2330, numa);
+}
+
+static inline void add_netdev(struct buf *b, const char *path, const char *name)
+{
+	buf_printf(b, "sys/class/net/%s -> ../../devices/%s/net/%s\n", name, path, name);
+	buf_printf(b, "sys/devices/%s/net/%s/mtu = 1500\n", path, name);
+}
+
+/* An RDMA NIC of Mellanox; "netdev" and "guid" may be NULL. */
+static inline void add_nic(struct buf *b, const char *path, unsigned int device, int numa,
+			   const char *rdma, const char *netdev, const char *guid)
+{
+	add_pci(b, path, 0x020000, 0x15b3, device, numa);
+	buf_printf(b, "sys/class/infiniband/%s -> ../../devices/%s/infiniband/%s\n", rdma, path,
+		   rdma);
+	buf_printf(b, "sys/devices/%s/infiniband/%s/node_type = 1: CA\n", path, rdma);
+	if (guid)
+		buf_printf(b, "sys/devices/%s/infiniband/%s/sys_image_guid = %s\n", path, rdma,
+			   guid);
+	if (netdev)
+		add_netdev(b, path, netdev);
+}
+
+/* VPD with a serial number and V3; either may be NULL. */
+static inline void add_vpd(struct buf *b, const char *path, const char *sn, const char *v3)
+{
+	struct buf keywords = { 0 };
+	const char *values[] = { sn, v3 }, *names[] = { "SN", "V3" };
+
+	for (size_t i = 0; i < 2; i++)
+		if (values[i])
+			buf_printf(&keywords, "%s%c%s", names[i], (char)strlen(values[i]),
+				   values[i]);
+	buf_printf(b, "sys/devices/%s/vpd : 90%02x00", path, (unsigned int)keywords.len);
+	for (size_t i = 0; i < keywords.len; i++)
+		buf_printf(b, "%02x", (unsigned char)keywords.data[i]);
+	buf_str(b, "78\n");
+	buf_done(&keywords);
+}
+
+static inline const struct topo_nic *nic_of(const struct inventory *inv, const char *bus_id)
+{
+	const struct topo_nic *nic = inventory_nic(inv, bus_id);
+
+	if (!nic)
+		fail_msg("no NIC %s", bus_id);
+	return nic;
+}
+
+static inline bool has_warning(const struct inventory *inv, const char *code)
+{
+	for (size_t i = 0; i < inv->n_warnings; i++)
+		if (streq(inv->warnings[i].code, code))
+			return true;
+	return false;
+}
+
+static inline void assert_string_or_null(const char *value, const char *expected)
+{
+	if (!streq_null(value, expected))
+		fail_msg("\"%s\" instead of \"%s\"", value ? value : "(absent)",
+			 expected ? expected : "(absent)");
+}
+
+#endif
