@@ -39,7 +39,7 @@ struct publisher {
 
 	struct kube_request *request; /* the one in flight */
 	struct slice_plan plan; /* what it does */
-	json_t *sent; /* DELETE: the object; else the spec */
+	json_t *target, *sent; /* the slice it changes or NULL; the spec it writes or NULL */
 	struct loop_timer *sync_timer, *relist_timer;
 	bool sync_due;
 	uint64_t hold_until_us; /* back-off */
@@ -270,7 +270,6 @@ static void write_failed(struct publisher *p, const struct kube_reply *reply)
 				"writes slices of its own node only",
 				KV("error", "%s", err->msg));
 		break;
-	case ERR_NOT_FOUND: /* an update of a slice that is deleted */
 	case ERR_CONFLICT:
 		log_debug("slice changed meanwhile, listing again", KV("error", "%s", err->msg));
 		if (p->failures)
@@ -292,12 +291,13 @@ static void write_failed(struct publisher *p, const struct kube_reply *reply)
 static void on_written(const struct kube_reply *reply, void *data)
 {
 	struct publisher *p = data;
-	_cleanup_json_ json_t *sent = TAKE_PTR(p->sent);
-	bool is_delete = p->plan.op == SLICE_DELETE;
+	_cleanup_json_ json_t *target = TAKE_PTR(p->target), *sent = TAKE_PTR(p->sent);
+	const char *uid = json_path_string(target, "metadata.uid");
+	bool gone = uid && reply->err.kind == ERR_NOT_FOUND;
 
 	p->request = NULL;
-	if (is_delete && (reply->err.code == 0 || reply->err.kind == ERR_NOT_FOUND)) {
-		store_removed(&p->store, json_path_string(sent, "metadata.uid"));
+	if (gone || (p->plan.op == SLICE_DELETE && reply->err.code == 0)) {
+		store_removed(&p->store, uid);
 	} else if (reply->err.code) {
 		write_failed(p, reply);
 		strlist_done(&p->store.gone);
@@ -314,6 +314,21 @@ static void on_written(const struct kube_reply *reply, void *data)
 	sync_pool(p);
 }
 
+static void node_failed(struct publisher *p, const struct err *err)
+{
+	bool news = is_news(p->write_error, sizeof(p->write_error), err->msg);
+
+	back_off(p, err->kind == ERR_PERMANENT ? FORBIDDEN_RETRY_US : 0);
+	if (news && (err->kind == ERR_PERMANENT || err->kind == ERR_NOT_FOUND))
+		log_error(
+			"slices cannot be published: the Node that owns them cannot be read; check "
+			"--node-name and the right to get nodes (RBAC)",
+			KV("node", "%s", p->node_name), KV("error", "%s", err->msg));
+	else if (news)
+		log_warn("the Node that owns the slices cannot be read, trying again",
+			 KV("node", "%s", p->node_name), KV("error", "%s", err->msg));
+}
+
 static void on_node(const struct kube_reply *reply, void *data)
 {
 	struct publisher *p = data;
@@ -324,12 +339,7 @@ static void on_node(const struct kube_reply *reply, void *data)
 		free(p->node_uid);
 		p->node_uid = xstrdup(uid);
 	} else {
-		back_off(p, reply->err.kind == ERR_PERMANENT ? FORBIDDEN_RETRY_US : 0);
-		if (is_news(p->write_error, sizeof(p->write_error), reply->err.msg))
-			log_error("slices cannot be published: the Node that owns them cannot be "
-				  "read; check --node-name and the right to get nodes (RBAC)",
-				  KV("node", "%s", p->node_name),
-				  KV("error", "%s", reply->err.msg));
+		node_failed(p, &reply->err);
 	}
 	sync_pool(p);
 }
@@ -344,7 +354,7 @@ static void read_node(struct publisher *p)
 
 static void send_delete(struct publisher *p)
 {
-	const json_t *object = p->store.a[p->plan.stored].object;
+	json_t *object = p->store.a[p->plan.stored].object;
 	_cleanup_free_ char *path =
 		xasprintf(SLICES "/%s", json_path_string(object, "metadata.name"));
 	_cleanup_json_ json_t *body = json_object();
@@ -357,7 +367,7 @@ static void send_delete(struct publisher *p)
 	json_set_string(conditions, "resourceVersion",
 			json_path_string(object, "metadata.resourceVersion"));
 	object_set_new(body, "preconditions", conditions);
-	p->sent = json_deep_copy(object);
+	p->target = json_incref(object);
 	p->request = kube_send(p->kube, &call, on_written, p);
 }
 
@@ -369,8 +379,9 @@ static void send_spec(struct publisher *p)
 	struct kube_call call = { .method = "POST" };
 
 	if (p->plan.op == SLICE_UPDATE) {
-		const json_t *object = p->store.a[p->plan.stored].object;
+		json_t *object = p->store.a[p->plan.stored].object;
 
+		p->target = json_incref(object);
 		call.method = "PUT";
 		path = xasprintf(SLICES "/%s", json_path_string(object, "metadata.name"));
 		body = slice_updated(object, spec, p->plan.generation);
@@ -466,6 +477,7 @@ struct publisher *publisher_free(struct publisher *p)
 	inventory_unref(p->inv);
 	slice_store_done(&p->store);
 	json_decref(p->wanted);
+	json_decref(p->target);
 	json_decref(p->sent);
 	free(p->node_uid);
 	free(p->driver);
