@@ -18,7 +18,14 @@
 
 enum tri { TRI_UNKNOWN, TRI_UNSUPPORTED, TRI_SUPPORTED };
 enum topo_role { ROLE_UNKNOWN, ROLE_RAIL, ROLE_FRONTEND, ROLE_STORAGE };
-enum topo_class { CLASS_UNKNOWN, CLASS_SWITCH, CLASS_INLINE, CLASS_DATA_DIRECT, CLASS_NUMA, CLASS_FLAT };
+enum topo_class {
+	CLASS_UNKNOWN,
+	CLASS_SWITCH,
+	CLASS_INLINE,
+	CLASS_DATA_DIRECT,
+	CLASS_NUMA,
+	CLASS_FLAT
+};
 /* From near to far, as in "nvidia-smi topo -m"; a smaller value is nearer. */
 enum path_class { PATH_PIX, PATH_PXB, PATH_PHB, PATH_NODE, PATH_SYS, PATH_UNKNOWN };
 enum pcie_root_policy { PCIE_ROOT_AUTO, PCIE_ROOT_FUNCTION, PCIE_ROOT_DATA_DIRECT };
@@ -42,7 +49,7 @@ struct topo_child {
 };
 
 struct topo_nic {
-	char *name;   /* "nic-0000-03-00-0" */
+	char *name; /* "nic-0000-03-00-0" */
 	char *bus_id; /* "0000:03:00.0" */
 	unsigned int vendor_id, device_id;
 	char *driver, *firmware, *board_id;
@@ -54,16 +61,16 @@ struct topo_nic {
 	enum topo_role role;
 	int rail, rail_group;
 	const char *rail_source; /* "netdev-name", "root-order", "config"; static */
-	int card;                /* index into inventory->cards */
+	int card; /* index into inventory->cards */
 	int pf_index, pf_count;
 	bool standalone; /* may be handed out alone */
 	bool is_vf;
 	bool sriov_parent; /* a PF whose VFs are enabled */
 	char *pf_bus_id;
 	int numa_node;
-	char *pcie_root;          /* by policy: what is published */
+	char *pcie_root; /* by policy: what is published */
 	char *function_pcie_root; /* of the function itself */
-	char *dma_bus_id;         /* its Data Direct function */
+	char *dma_bus_id; /* its Data Direct function */
 	char *pcie_switch;
 	enum tri hairpin, cross_rail;
 	int num_vfs;
@@ -100,7 +107,7 @@ struct topo_card {
 struct topo_pair {
 	int gpu, nic; /* indexes */
 	enum path_class path;
-	int hops;      /* bridge functions between the two */
+	int hops; /* bridge functions between the two */
 	bool via_data_direct;
 	bool best;
 };
@@ -113,7 +120,7 @@ struct topo_warning {
 struct inventory {
 	int refs;
 	char *node_name; /* may be NULL */
-	char *platform;  /* name of the platform table's row; NULL unknown */
+	char *platform; /* name of the platform table's row; NULL unknown */
 	enum topo_class topology_class;
 	bool virtual_machine;
 	int rail_count; /* 0 when no rail is known */
