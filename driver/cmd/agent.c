@@ -27,8 +27,8 @@ static void discover(struct agent *a)
 {
 	_cleanup_(inventory_unrefp) struct inventory *inv = NULL;
 	const struct topo_options to = {
-		.pcie_root = a->options.pcie_root,
-		.node_name = a->options.node_name,
+		.pcie_root = (enum pcie_root_policy)a->options.published.pcie_root,
+		.node_name = a->publish.node_name,
 	};
 	struct hw_machine *machine = NULL;
 	uint64_t start = clock_us();
@@ -151,8 +151,8 @@ static int start_preparer(struct agent *a, struct err *err)
 {
 	const struct agent_options *o = &a->options;
 	const struct prepare_options po = {
-		.driver = o->driver_name,
-		.pool = o->node_name,
+		.driver = a->publish.driver,
+		.pool = a->publish.node_name,
 		.data_dir = a->data_dir,
 		.cdi_dir = o->cdi_dir,
 		.root = o->root,
@@ -166,7 +166,7 @@ static int start_server(struct agent *a, struct err *err)
 	const struct agent_options *o = &a->options;
 	_cleanup_free_ char *service = NULL, *registration = NULL;
 	struct dra_server_config config = {
-		.driver_name = o->driver_name,
+		.driver_name = a->publish.driver,
 		.prepare = on_prepare,
 		.unprepare = on_unprepare,
 		.registered = on_registered,
@@ -175,7 +175,7 @@ static int start_server(struct agent *a, struct err *err)
 	};
 	int r;
 
-	r = dra_socket_paths(o->driver_name, a->data_dir, o->registry_dir, o->pod_uid, &service,
+	r = dra_socket_paths(a->publish.driver, a->data_dir, o->registry_dir, o->pod_uid, &service,
 			     &registration, err);
 	if (r < 0)
 		return r;
@@ -222,32 +222,6 @@ static void agent_stop(struct agent *a)
 	free(a->data_dir);
 }
 
-static bool options_ok(struct agent_options *o, struct err *err)
-{
-	if (!o->node_name) {
-		err_set(err, ERR_INVALID, EINVAL,
-			"--node-name is missing: set TWINRAIL_NODE_NAME from the field "
-			"spec.nodeName");
-		return false;
-	}
-	if (!is_dns_subdomain(o->node_name)) {
-		err_set(err, ERR_INVALID, EINVAL, "--node-name '%s' is not a node's name",
-			o->node_name);
-		return false;
-	}
-	if (!is_dns_subdomain(o->driver_name)) {
-		err_set(err, ERR_INVALID, EINVAL,
-			"--driver-name '%s' is not a DNS subdomain like twinrail.dev",
-			o->driver_name);
-		return false;
-	}
-	if (publish_parse_kinds(o->publish, &o->kinds, err) < 0)
-		return false;
-	if (o->gpu == AGENT_GPU_OWN)
-		o->kinds |= PUBLISH_GPU;
-	return true;
-}
-
 int cmd_agent(int argc, char **argv)
 {
 	struct agent a = { .options = AGENT_OPTIONS_DEFAULT, .publish_lock = -1 };
@@ -259,7 +233,8 @@ int cmd_agent(int argc, char **argv)
 	a.start_us = clock_us();
 	if (!agent_parse_options(argc, argv, &a.options, &parsed, &exit_code))
 		return exit_code;
-	log_init(a.options.log_format, a.options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	log_init((enum log_format)a.options.log_format,
+		 a.options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 
 	/* Before any thread is made: all threads inherit the mask. */
 	sigemptyset(&signals);
@@ -270,14 +245,13 @@ int cmd_agent(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 
 	exit_code = EXIT_USAGE;
-	if (options_ok(&a.options, &err)) {
-		a.data_dir = a.options.data_dir ? xstrdup(a.options.data_dir)
-						: xasprintf("%s/%s", a.options.plugins_dir,
-							    a.options.driver_name);
+	if (published_check(&a.options.published, &a.publish, &err) == 0) {
+		a.data_dir = a.options.data_dir
+				     ? xstrdup(a.options.data_dir)
+				     : xasprintf("%s/%s", a.options.plugins_dir, a.publish.driver);
 		log_info("starting", KV("version", "%s", TWINRAIL_VERSION),
-			 KV("node", "%s", a.options.node_name),
-			 KV("driver", "%s", a.options.driver_name),
-			 KV("root", "%s", a.options.root));
+			 KV("node", "%s", a.publish.node_name),
+			 KV("driver", "%s", a.publish.driver), KV("root", "%s", a.options.root));
 		if (agent_start(&a, &signals, &err) == 0)
 			exit_code = loop_run(a.loop);
 	}

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "cmd/options.h"
+#include "cmd/published.h"
 #include "kube/kube.h"
 #include "loop/loop.h"
 #include "prepare/prepare.h"
@@ -15,29 +16,25 @@
 
 /* What the parts of the agent command share; private to cmd/agent*.c. */
 
-enum agent_gpu { AGENT_GPU_OFF, AGENT_GPU_OWN };
-
 struct agent_options {
-	const char *node_name, *driver_name, *pod_uid;
+	struct published published;
+	const char *pod_uid;
 	const char *plugins_dir, *registry_dir, *cdi_dir, *data_dir;
-	const char *kubeconfig, *root, *publish;
-	unsigned int gpu; /* enum agent_gpu */
-	unsigned int pcie_root; /* enum pcie_root_policy */
-	unsigned int mirror; /* 0 on, 1 off */
+	const char *kubeconfig, *root;
 	unsigned int log_format; /* enum log_format */
 	bool verbose;
-	unsigned int kinds; /* enum publish_kind bits, made of publish and gpu */
 };
 
 #define AGENT_OPTIONS_DEFAULT                                                                      \
 	{                                                                                          \
-		.driver_name = "twinrail.dev", .plugins_dir = "/var/lib/kubelet/plugins",          \
+		.published = PUBLISHED_DEFAULT, .plugins_dir = "/var/lib/kubelet/plugins",         \
 		.registry_dir = "/var/lib/kubelet/plugins_registry", .cdi_dir = "/var/run/cdi",    \
-		.root = "/", .publish = "card,nic",                                                \
+		.root = "/",                                                                       \
 	}
 
 struct agent {
 	struct agent_options options;
+	struct publish_options publish;
 	char *data_dir;
 	uint64_t start_us;
 	struct loop *loop;

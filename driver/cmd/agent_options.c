@@ -3,29 +3,13 @@
 #include "base/mem.h"
 #include "cmd/agent.h"
 
-static const char *const gpu_words[] = { "off", "own", NULL };
-static const char *const pcie_root_words[] = { "auto", "function", "data-direct", NULL };
-static const char *const on_off_words[] = { "on", "off", NULL };
-
 bool agent_parse_options(int argc, char **argv, struct agent_options *o, struct options *parsed,
 			 int *exit_code)
 {
 	const struct option_def table[] = {
-		{ "node-name", 0, OPTION_STRING, &o->node_name, "NAME",
-		  "this node's name in the cluster", NULL, 0 },
-		{ "driver-name", 0, OPTION_STRING, &o->driver_name, "NAME",
-		  "driver name and attribute domain, at most 36 characters", NULL, 0 },
+		PUBLISHED_OPTIONS(&o->published),
 		{ "pod-uid", 0, OPTION_STRING, &o->pod_uid, "UID",
 		  "own pod's uid: sockets get names that allow rolling updates", NULL, 0 },
-		{ "publish", 0, OPTION_STRING, &o->publish, "LIST",
-		  "kinds of devices to publish: card,nic,pf,gpu", NULL, 0 },
-		{ "gpu", 0, OPTION_CHOICE, &o->gpu, "WHO",
-		  "own: publish and prepare GPUs too; off: leave them to the vendor's driver",
-		  gpu_words, 0 },
-		{ "pcie-root", 0, OPTION_CHOICE, &o->pcie_root, "POLICY",
-		  "whose PCIe root a Data Direct card publishes", pcie_root_words, 0 },
-		{ "mirror", 0, OPTION_CHOICE, &o->mirror, "WORD", "publish dra.net/ attributes too",
-		  on_off_words, 0 },
 		{ "plugins-dir", 0, OPTION_STRING, &o->plugins_dir, "DIR",
 		  "kubelet's directory of plugin data", NULL, 0 },
 		{ "registry-dir", 0, OPTION_STRING, &o->registry_dir, "DIR",

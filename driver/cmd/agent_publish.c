@@ -31,13 +31,7 @@ static int take_lock(struct agent *a, struct err *err)
 
 static int start_publisher(struct agent *a, struct err *err)
 {
-	const struct publish_options po = {
-		.driver = a->options.driver_name,
-		.node_name = a->options.node_name,
-		.kinds = a->options.kinds,
-		.mirror = a->options.mirror == 0,
-	};
-	int r = publisher_new(a->loop, a->kube, &po, &a->publisher, err);
+	int r = publisher_new(a->loop, a->kube, &a->publish, &a->publisher, err);
 
 	if (r == 0 && a->inventory)
 		publisher_set(a->publisher, a->inventory);

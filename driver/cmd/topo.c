@@ -6,15 +6,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
-#include "cmd/options.h"
+#include "cmd/published.h"
 #include "hw/hw.h"
 #include "topo/inventory.h"
 
 enum output { OUTPUT_TREE, OUTPUT_JSON, OUTPUT_MATRIX };
 
 static const char *const outputs[] = { "tree", "json", "matrix", NULL };
-/* In the order of enum pcie_root_policy. */
-static const char *const policies[] = { "auto", "function", "data-direct", NULL };
 
 static char *render(const struct inventory *inv, unsigned int output)
 {
@@ -64,7 +62,7 @@ int cmd_topo(int argc, char **argv)
 	const struct option_def table[] = {
 		{ "output", 'o', OPTION_CHOICE, &output, "FORMAT", "what is printed", outputs, 0 },
 		{ "pcie-root", 0, OPTION_CHOICE, &policy, "POLICY",
-		  "root of a NIC whose DMA comes from elsewhere", policies, 0 },
+		  "root of a NIC whose DMA comes from elsewhere", published_pcie_root_words, 0 },
 		{ "node-name", 0, OPTION_STRING, &node_name, "NAME", "name shown for this node",
 		  NULL, 0 },
 		OPTION_ROOT(&root),

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/published.h"
+
+#include <errno.h>
+
+/* The longest name with which <plugins>/<driver>/dra-<pod uid>.sock fits into a socket address. */
+#define DRIVER_NAME_MAX 36
+
+const char *const published_gpu_words[] = { "off", "own", NULL };
+const char *const published_pcie_root_words[] = { "auto", "function", "data-direct", NULL };
+const char *const published_mirror_words[] = { "on", "off", NULL };
+
+int published_check(const struct published *p, struct publish_options *ret, struct err *err)
+{
+	unsigned int kinds;
+
+	if (!p->node_name)
+		return err_set(err, ERR_INVALID, EINVAL,
+			       "--node-name is missing: set TWINRAIL_NODE_NAME from the field "
+			       "spec.nodeName of the pod");
+	if (!is_dns_subdomain(p->node_name))
+		return err_set(err, ERR_INVALID, EINVAL,
+			       "--node-name '%s' cannot be a node's name: give the name that "
+			       "\"kubectl get nodes\" shows",
+			       p->node_name);
+	if (!is_dns_subdomain(p->driver_name))
+		return err_set(err, ERR_INVALID, EINVAL,
+			       "--driver-name '%s' is not a DNS subdomain in lower case like "
+			       "twinrail.dev",
+			       p->driver_name);
+	if (strlen(p->driver_name) > DRIVER_NAME_MAX)
+		return err_set(
+			err, ERR_INVALID, ENAMETOOLONG,
+			"--driver-name '%s' has %zu characters: at most %d fit into the path "
+			"of a socket",
+			p->driver_name, strlen(p->driver_name), DRIVER_NAME_MAX);
+	if (publish_parse_kinds(p->publish, &kinds, err) < 0)
+		return err_wrap(err, "--publish");
+	if (p->gpu == 1)
+		kinds |= PUBLISH_GPU;
+	*ret = (struct publish_options){
+		.driver = p->driver_name,
+		.node_name = p->node_name,
+		.kinds = kinds,
+		.mirror = p->mirror == 0,
+	};
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TWINRAIL_CMD_PUBLISHED_H
+#define TWINRAIL_CMD_PUBLISHED_H
+
+#include "base/err.h"
+#include "cmd/options.h"
+#include "publish/publish.h"
+
+/* The options that say what is published: those of "agent", and of "slices" to see it offline. */
+struct published {
+	const char *node_name, *driver_name, *publish;
+	unsigned int gpu, pcie_root, mirror; /* indexes into the words of published.c */
+};
+
+#define PUBLISHED_DEFAULT                                                                          \
+	{                                                                                          \
+		.driver_name = "twinrail.dev", .publish = "card,nic"                               \
+	}
+
+extern const char *const published_gpu_words[];
+extern const char *const published_pcie_root_words[]; /* order of enum pcie_root_policy */
+extern const char *const published_mirror_words[];
+
+/* Rows of an option table; clang-format has no notion of them. */
+/* clang-format off */
+#define PUBLISHED_OPTIONS(p)                                                                       \
+	{ "node-name", 0, OPTION_STRING, &(p)->node_name, "NAME",                                  \
+	  "this node's name in the cluster", NULL, 0 },                                            \
+	{ "driver-name", 0, OPTION_STRING, &(p)->driver_name, "NAME",                              \
+	  "driver name and attribute domain, at most 36 characters", NULL, 0 },                    \
+	{ "publish", 0, OPTION_STRING, &(p)->publish, "LIST",                                      \
+	  "kinds of devices to publish: card,nic,pf,gpu", NULL, 0 },                               \
+	{ "gpu", 0, OPTION_CHOICE, &(p)->gpu, "WHO",                                               \
+	  "own: publish and prepare GPUs too; off: leave them to the vendor's driver",             \
+	  published_gpu_words, 0 },                                                                \
+	{ "pcie-root", 0, OPTION_CHOICE, &(p)->pcie_root, "POLICY",                                \
+	  "root of a NIC whose DMA comes from elsewhere", published_pcie_root_words, 0 },          \
+	{ "mirror", 0, OPTION_CHOICE, &(p)->mirror, "WORD", "publish dra.net/ attributes too",     \
+	  published_mirror_words, 0 }
+/* clang-format on */
+
+/* Check the values; *ret borrows their strings.  ERR_INVALID names option, value and cure. */
+int published_check(const struct published *p, struct publish_options *ret, struct err *err)
+	__attribute__((warn_unused_result));
+
+#endif
