@@ -168,8 +168,8 @@ int cdi_remove(const char *dir, const char *uid, const char *driver, struct err 
 	struct err local = { 0 };
 	int r = file_remove(path, 0, &local);
 
-	/* on a read-only file system removing what is not there fails as well */
-	if (r < 0 && access(path, F_OK) < 0 && errno == ENOENT)
+	/* removing what is not there fails too where the folder is read-only or no folder */
+	if (r < 0 && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	if (r < 0) {
 		explain(dir, &local);
