@@ -2,8 +2,10 @@
 #include "rpc/listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,7 +15,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#define BACKLOG 128
+/* A client that does not wait fails when it is full, as gRPC's do; the kernel caps it. */
+#define BACKLOG 4096
 #define ACCEPT_BATCH 64
 /* Out of descriptors or memory: look again later instead of spinning. */
 #define ACCEPT_PAUSE_US 100000
@@ -54,9 +57,26 @@ static enum owner path_owner(const struct listener *l)
 	return l->fd >= 0 && st.st_dev == l->dev && st.st_ino == l->ino ? OWNER_US : OWNER_OTHER;
 }
 
+/*
+ * Old and new instances on one path must not step between each other's look and act: a lock on
+ * the directory, held for a few system calls.  Where it cannot be locked, we do without.
+ */
+static int lock_directory(const struct listener *l)
+{
+	_cleanup_free_ char *copy = xstrdup(l->path);
+	int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
+		;
+	return fd;
+}
+
 /* Before the descriptor is closed: until then nobody else's file can have our inode. */
 static void remove_own_file(const struct listener *l)
 {
+	_cleanup_close_ int lock = lock_directory(l);
+
+	(void)lock; /* until the return */
 	if (path_owner(l) == OWNER_US)
 		unlink(l->path);
 }
@@ -187,11 +207,13 @@ static int bind_path(int fd, const char *path, bool take_over, struct err *err)
 /* Replaces l->fd on success.  "take_over": remove what is at the path. */
 static int open_socket(struct listener *l, bool take_over, struct err *err)
 {
+	_cleanup_close_ int lock = lock_directory(l);
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	struct loop_fd *source;
 	struct stat st;
 	int r;
 
+	(void)lock; /* until the return */
 	if (fd < 0)
 		return err_errno(err, ERR_RETRY, errno, "cannot make a socket for %s", l->path);
 	/* On Linux bind() makes the file with the mode of the socket. */

@@ -351,7 +351,7 @@ class Calls(Case):
     def test_garbage(self):
         good = request(("default", "u", "c"))
         for method in self.methods():
-            for data in (b"\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x0b\x0c" * 9, os.urandom(7) + b"\xff"):
+            for data in (b"\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x0b\x0c" * 9, b"\x0a\x05abc"):
                 code, text = self.client.code(method, data)
                 self.assertEqual(code, grpc.StatusCode.INVALID_ARGUMENT, (method, data, text))
         for version in VERSIONS:
