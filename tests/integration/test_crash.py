@@ -108,6 +108,32 @@ def crash():
             yield Crash(api, node, shim)
 
 
+def test_durability():
+    """Records reach the disk before their names do; the claims of a call share the folder's fsync."""
+    with crash() as c:
+        records = str(c.node.data / "claims")
+        for verb, syncs in (("prepare", 2), ("unprepare", 2)):
+            changes = [line.split(" ", 2)[1:] for line in c.crash_in(verb, 0)]
+            folder = [i for i, change in enumerate(changes) if change == ["fsync", records]]
+            assert len(folder) == syncs, changes
+            assert folder[-1] == len(changes) - 1, changes
+            synced = 0
+            for i, (what, path) in enumerate(changes):
+                if what == "fsync" and path != records:
+                    assert path.startswith(records), "only records are worth an fsync"
+                    synced += 1
+                elif what == "rename" and path.startswith(records):
+                    assert changes[i - 1][0] == "fsync", changes
+                elif path.startswith(str(c.node.cdi)):
+                    # Started, or Undoing, is durable before anything else is touched
+                    assert folder[0] < i < folder[1], changes
+            assert synced == (4 if verb == "prepare" else 2), changes
+            if verb == "prepare":
+                c.node.start()
+                c.clean()
+                c.node.stop()
+
+
 def test_prepare():
     with crash() as c:
         changes = c.crash_in("prepare", 0)

@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # pylint: disable=wrong-import-position
 from fakeapi import FakeAPI
-from kubelet import CLAIMS, DRIVER, PODS, TOP, Node, make_claim, nic_config, require, run_tests
+from kubelet import CLAIMS, DRIVER, PODS, TOP, TWINRAIL, Node, make_claim, nic_config, require, run_tests
 
 CARD0, CARD2 = "card-0000-03-00", "card-0002-03-00"
 PF0, PF1 = "nic-0000-03-00-0", "nic-0000-03-00-1"
@@ -70,7 +70,7 @@ def test_cdi_of_a_card():
         assert spec["kind"] == f"{DRIVER}/claim" and spec["cdiVersion"] == "0.5.0"
         edits = edits_of(n, c, "nic")
         paths = [d["path"] for d in edits["deviceNodes"]]
-        topo = json.loads((subprocess_topo(n)))
+        topo = topology(n)
         devices = [x["rdmaDevice"] for x in topo["nics"] if x["name"] in (PF0, PF1)]
         assert len(paths) == 3 and paths[2] == "/dev/infiniband/rdma_cm", paths
         assert all(d["type"] == "c" and d["major"] > 0 for d in edits["deviceNodes"])
@@ -80,15 +80,14 @@ def test_cdi_of_a_card():
         assert (n.cdi / f"{DRIVER}-{c.uid}.json").stat().st_mode & 0o777 == 0o644
 
 
-def subprocess_topo(n):
-    twinrail = os.environ.get("TWINRAIL", str(TOP / "build" / "twinrail"))
-    command = [twinrail, "topo", "--root", str(n.root), "-o", "json"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def topology(n):
+    command = [TWINRAIL, "topo", "--root", str(n.root), "-o", "json"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 def test_gpus_by_vendor_cdi():
     with node(machine="hgx-h100", args=["--gpu", "own", "--publish", "nic"]) as (api, n):
-        topo = json.loads(subprocess_topo(n))
+        topo = topology(n)
         gpu, nic = next(
             (p["gpu"], p["nic"]) for p in topo["pairs"] if p["best"] and p["path"] == "PIX"
         )
@@ -253,6 +252,36 @@ def test_environment_of_a_pod():
             n.unprepare(a, b)
 
 
+def test_hook():
+    """The hook starts no container of a claim that is not prepared."""
+    hook = os.path.join(os.path.dirname(TWINRAIL), "twinrail-hook")
+
+    def run(record, state='{"ociVersion":"1.0.2","id":"x","pid":1}'):
+        command = [hook, "--record", str(record)]
+        return subprocess.run(command, input=state, capture_output=True, text=True)
+
+    with node() as (api, n):
+        c = make_claim(api, "c", [("nic", CARD0)])
+        record = n.data / "claims" / f"{c.uid}.json"
+        assert run(record).returncode == 1
+        n.prepare(c)
+        r = run(record)
+        assert (r.returncode, r.stderr) == (0, ""), r
+        for state in ("", "[]", "{}", "x" * (2 << 20)):
+            r = run(record, state)
+            assert r.returncode == 1 and r.stderr.count("\n") == 1, r.stderr
+        good = record.read_text()
+        for old, new, word in (
+            ("Completed", "Undoing", "Undoing"), ("{", "", "JSON"), ("none", "move", "move"),
+            ('"links": []', '"links": [1]', "1 links"),
+        ):
+            record.write_text(good.replace(old, new, 1))
+            r = run(record)
+            assert r.returncode == 1 and word in r.stderr and r.stderr.count("\n") == 1, r.stderr
+        assert subprocess.run([hook], capture_output=True).returncode == 2
+        assert subprocess.run([hook, "--version"], capture_output=True).returncode == 0
+
+
 def test_old_and_new_agent():
     """A rolling update: what one process prepared, the other knows; and it may unprepare it."""
     with node() as (api, old), Node(api, start=False) as new:
@@ -277,5 +306,5 @@ def test_old_and_new_agent():
 
 
 if __name__ == "__main__":
-    require("protoc", os.environ.get("TWINRAIL", str(TOP / "build" / "twinrail")))
+    require("protoc", TWINRAIL)
     run_tests(globals())
