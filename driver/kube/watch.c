@@ -187,7 +187,7 @@ static void on_done(struct transfer *t, CURLcode result)
 	struct err err = { 0 };
 
 	w->busy++;
-	if (!short_lived)
+	if (t->status == 200 && !short_lived) /* connecting took long: no */
 		w->attempt = 0;
 	if (result == CURLE_OK && t->status != 200)
 		body = kube_parse(t->in.data ? t->in.data : "", t->in.len, NULL);
