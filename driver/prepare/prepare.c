@@ -433,8 +433,8 @@ static void schedule(struct preparer *p)
 }
 
 /*
- * A new call for a claim: kubelet knows the claim, so it is no orphan, and kubelet gave up a Prepare
- * before it unprepares.  Unprepare must not wait for the API server behind either of them.
+ * A new call for a claim: kubelet knows the claim, so it is no orphan, and kubelet gave up a
+ * Prepare before it unprepares.  Unprepare must not wait for the API server behind either of them.
  */
 static void supersede(struct op *op)
 {

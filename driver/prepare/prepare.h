@@ -21,7 +21,7 @@ struct prepare_options {
 	const char *cdi_dir; /* "/var/run/cdi" */
 	const char *root; /* reads <root>/proc/sys/kernel/random/boot_id of "/" always */
 	uint64_t overlap_wait_us; /* how long a claim waits for another's Unprepare; 0: 30 s */
-	/* Where the vendors' CDI specifications are, NULL-terminated; NULL: cdi_dir and /etc/cdi. */
+	/* Folders of the vendors' CDI specifications, NULL-terminated; NULL: cdi_dir, /etc/cdi. */
 	const char *const *vendor_cdi_dirs;
 	/* After the start, how long kubelet may unprepare claims that are gone before we do; 0: 2
 	 * minutes. */

@@ -28,7 +28,10 @@ void store_done(struct store *s)
 	journal_done(&s->journal);
 }
 
-/* Undo what a record stands for (without one: a stray CDI file may be there); the removal is durable after journal_sync(). */
+/*
+ * Undo what a record stands for; without a record a stray CDI file may be there.  The removal is
+ * durable after journal_sync().
+ */
 static int undo(struct store *s, const char *uid, struct err *err)
 {
 	int r = cdi_remove(s->cdi_dir, uid, s->resolve.driver, err);

@@ -67,7 +67,7 @@ static bool is_last(const char *what, const char *path)
 		syscall(SYS_write, fd, line, len);
 		syscall(SYS_close, fd);
 	}
-	return at && atoi(at) == n;
+	return at && strtol(at, NULL, 10) == n;
 }
 
 static void die(void)

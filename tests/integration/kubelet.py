@@ -138,10 +138,17 @@ class Node:
         return self
 
     def __exit__(self, *exc):
-        self.kill()
-        if exc[0] is not None:
-            sys.stderr.write(self.log_text()[-8000:])
-        self._tmp.cleanup()
+        """An agent that still runs must stop in order: exit status 0, also for its sanitizer."""
+        status = 0
+        try:
+            if exc[0] is None and self.process and self.process.poll() is None:
+                status = self.stop()
+            self.kill()
+            if exc[0] is not None or status != 0:
+                sys.stderr.write(self.log_text()[-8000:])
+        finally:
+            self._tmp.cleanup()
+        assert status == 0, f"the agent ended with {status}"
 
     # -- the agent ----------------------------------------------------------------------------
 
