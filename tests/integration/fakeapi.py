@@ -16,7 +16,8 @@ As a class:
 
 As a program: prints its port as the first line, serves until it is killed.
 
-    fakeapi.py [--port N] [--token T] [--kubeconfig FILE] [--tls DIR] [--load FILE.json ...]
+    fakeapi.py [--port N] [--token T] [--kubeconfig FILE] [--tls DIR | --mtls DIR]
+               [--load FILE.json ...]
 
 Beside the API it answers on the same port (without a token):
 
@@ -911,10 +912,13 @@ def main():
     parser.add_argument("--token")
     parser.add_argument("--kubeconfig", help="write a kubeconfig to this file")
     parser.add_argument("--tls", metavar="DIR", help="serve https; tls.crt and tls.key go there")
+    parser.add_argument("--mtls", metavar="DIR", help="the same, and clients need tls.crt too")
     parser.add_argument("--bookmark-seconds", type=float, default=60.0)
     parser.add_argument("--load", nargs="*", default=[], help="JSON files with objects or lists")
     args = parser.parse_args()
-    tls = make_tls(args.tls) if args.tls else None
+    tls = make_tls(args.tls or args.mtls) if args.tls or args.mtls else None
+    if args.mtls:
+        tls += (tls[0],)
     api = FakeAPI(args.port, args.token, tls, args.bookmark_seconds)
     for name in args.load:
         with open(name, encoding="utf-8") as f:

@@ -53,7 +53,7 @@ static inline void fakeapi_start(struct fakeapi *f, const char *option, const ch
 	}
 	fclose(out);
 	snprintf(f->url, sizeof(f->url), "%s://127.0.0.1:%d",
-		 option && streq(option, "--tls") ? "https" : "http", port);
+		 option && ends_with(option, "tls") ? "https" : "http", port);
 }
 
 static inline void fakeapi_stop(struct fakeapi *f)

@@ -1,139 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "kube/internal.h"
-#include "unit/fakeapi.h"
-
-#define NODES "/api/v1/nodes"
-#define SLICES "/apis/resource.k8s.io/v1/resourceslices"
-
-struct ctx {
-	struct fakeapi api;
-	struct loop *loop;
-	struct kube *kube;
-	struct kube_request *other; /* what a callback cancels */
-	/* the last reply */
-	int calls, wanted;
-	int status;
-	struct err err;
-	json_t *body;
-};
-
-static char dir[] = "/tmp/twinrail-test-kube-XXXXXX";
-
-static void record(const struct kube_reply *reply, void *data)
-{
-	struct ctx *c = data;
-
-	c->calls++;
-	c->status = reply->status;
-	c->err = reply->err;
-	json_decref(c->body);
-	c->body = json_incref(reply->body);
-	if (c->calls >= c->wanted)
-		loop_quit(c->loop, 0);
-}
-
-static void give_up(void *data)
-{
-	loop_quit(data, -ETIMEDOUT);
-}
-
-/* Run the loop until loop_quit() or for "ms"; 0 or -ETIMEDOUT. */
-static int run(struct ctx *c, unsigned int ms)
-{
-	struct loop_timer *timer = loop_timer_new(c->loop, give_up, c->loop);
-	int r;
-
-	loop_timer_set(timer, ms * 1000ULL);
-	r = loop_run(c->loop);
-	loop_timer_free(timer);
-	return r;
-}
-
-static void call(struct ctx *c, const struct kube_call *what)
-{
-	c->calls = 0;
-	c->wanted = 1;
-	assert_non_null(kube_send(c->kube, what, record, c));
-	assert_int_equal(c->calls, 0);
-	assert_int_equal(run(c, 30000), 0);
-	assert_int_equal(c->calls, 1);
-}
-
-static void get(struct ctx *c, const char *path)
-{
-	call(c, &(struct kube_call){ .method = "GET", .path = path });
-}
-
-static void fault(struct ctx *c, const char *json)
-{
-	fakeapi_do(&c->api, "POST", "/_fault", json);
-}
-
-static void new_client(struct ctx *c, const struct kube_config *config)
-{
-	struct err err = { 0 };
-
-	kube_free(c->kube);
-	c->kube = NULL;
-	if (kube_new(c->loop, config, &c->kube, &err) < 0)
-		fail_msg("%s", err.msg);
-}
-
-static int setup_group(void **state)
-{
-	struct ctx *c = xnew(struct ctx);
-
-	if (!mkdtemp(dir))
-		return -1;
-	fakeapi_start(&c->api, NULL, NULL);
-	*state = c;
-	return 0;
-}
-
-static int teardown_group(void **state)
-{
-	struct ctx *c = *state;
-
-	fakeapi_stop(&c->api);
-	free(c);
-	rmdir(dir);
-	return 0;
-}
-
-static int setup(void **state)
-{
-	struct ctx *c = *state;
-
-	fakeapi_do(&c->api, "DELETE", "/_fault", NULL);
-	fakeapi_do(&c->api, "DELETE", "/_log", NULL);
-	fakeapi_do(&c->api, "DELETE", NODES, NULL);
-	fakeapi_do(&c->api, "POST", NODES, "{\"metadata\":{\"name\":\"n1\"}}");
-	assert_int_equal(loop_new(&c->loop, NULL), 0);
-	new_client(c, &(struct kube_config){ .server = c->api.url });
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct ctx *c = *state;
-
-	json_decref(c->body);
-	c->body = NULL;
-	c->kube = kube_free(c->kube);
-	c->loop = loop_free(c->loop);
-	return 0;
-}
+#include "unit/kube_client.h"
 
 static void test_get(void **state)
 {
@@ -374,75 +240,6 @@ static void test_nobody_there(void **state)
 	assert_non_null(strstr(c->err.msg, "http://127.0.0.1:1"));
 }
 
-static void write_text(const char *path, const char *text)
-{
-	assert_int_equal(file_write_atomic(path, text, strlen(text), 0600, 0, NULL), 0);
-}
-
-static void test_token(void **state)
-{
-	struct ctx *c = *state;
-	_cleanup_free_ char *path = xasprintf("%s/token", dir);
-	struct kube_config config = { .server = c->api.url, .token_file = path };
-
-	/* no file yet: a clear error, and no call out of kube_send() */
-	new_client(c, &config);
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 0);
-	assert_int_equal(c->err.kind, ERR_NOT_FOUND);
-	assert_non_null(strstr(c->err.msg, path));
-
-	write_text(path, "a b\r\nX-Evil: 1\n");
-	get(c, NODES "/n1");
-	assert_int_equal(c->err.kind, ERR_INVALID);
-
-	write_text(path, "one\n");
-	fakeapi_do(&c->api, "POST", "/_control", "{\"op\":\"set_token\",\"token\":\"one\"}");
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 200);
-
-	/* rotated: the 401 makes us look, and nobody else sees it */
-	write_text(path, "two\n");
-	fakeapi_do(&c->api, "POST", "/_control", "{\"op\":\"set_token\",\"token\":\"two\"}");
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 200);
-
-	/* the new one is not better */
-	write_text(path, "three\n");
-	fakeapi_do(&c->api, "POST", "/_control", "{\"op\":\"set_token\",\"token\":\"zero\"}");
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 401);
-	assert_int_equal(c->err.kind, ERR_PERMANENT);
-	assert_non_null(strstr(c->err.msg, path));
-
-	/* a file that is gone for a while does no harm */
-	fakeapi_do(&c->api, "POST", "/_control", "{\"op\":\"set_token\",\"token\":\"three\"}");
-	unlink(path);
-	c->kube->token_us -= 61 * 1000000ULL;
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 200);
-
-	/* an old one is read again without a 401 */
-	write_text(path, "four\n");
-	fakeapi_do(&c->api, "POST", "/_control", "{\"op\":\"set_token\",\"token\":\"four\"}");
-	fakeapi_do(&c->api, "DELETE", "/_log", NULL);
-	c->kube->token_us -= 61 * 1000000ULL;
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 200);
-	{
-		json_t *log = fakeapi_call(&c->api, "GET", "/_log", NULL);
-
-		assert_int_equal(json_array_size(log), 1);
-		json_decref(log);
-	}
-
-	new_client(c, &(struct kube_config){ .server = c->api.url, .token = (char *)"wrong" });
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 401);
-	fakeapi_do(&c->api, "POST", "/_control", "{\"op\":\"set_token\",\"token\":null}");
-	unlink(path);
-}
-
 static void test_one_connection(void **state)
 {
 	struct ctx *c = *state;
@@ -576,71 +373,6 @@ static void test_in_callback(void **state)
 	assert_null(c->kube);
 }
 
-static void test_tls(void **state)
-{
-	struct ctx *c = *state;
-	_cleanup_free_ char *cert = xasprintf("%s/tls.crt", dir),
-			    *key = xasprintf("%s/tls.key", dir);
-	_cleanup_free_ char *text = NULL;
-	char other[] = "/tmp/twinrail-test-ca-XXXXXX";
-	_cleanup_free_ char *other_cert = NULL, *other_key = NULL;
-	struct fakeapi tls, second;
-	struct err err = { 0 };
-	struct kube *none;
-
-	assert_non_null(mkdtemp(other));
-	other_cert = xasprintf("%s/tls.crt", other);
-	other_key = xasprintf("%s/tls.key", other);
-	fakeapi_start(&tls, "--tls", dir);
-	fakeapi_start(&second, "--tls", other);
-	assert_int_equal(kube_new(c->loop, &(struct kube_config){ .server = tls.url }, &none, &err),
-			 -EINVAL);
-	assert_non_null(strstr(err.msg, "no CA"));
-
-	new_client(c, &(struct kube_config){ .server = tls.url, .ca_file = cert });
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 404);
-	for (int i = 0; i < 10; i++)
-		get(c, NODES "/n1");
-
-	assert_int_equal(file_read(cert, 65536, &text, NULL, NULL), 0);
-	new_client(c, &(struct kube_config){ .server = tls.url, .ca_data = text });
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 404);
-
-	/* the name in the certificate is another than the address: wrong, unless we are told */
-	new_client(c, &(struct kube_config){ .server = tls.url,
-					     .ca_data = text,
-					     .tls_server_name = (char *)"localhost" });
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 404);
-	new_client(c, &(struct kube_config){ .server = tls.url,
-					     .ca_data = text,
-					     .tls_server_name = (char *)"example.org" });
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 0);
-	assert_int_equal(c->err.kind, ERR_PERMANENT);
-
-	/* another CA; a CA file that is none; and none of the system's CAs helps */
-	new_client(c, &(struct kube_config){ .server = tls.url, .ca_file = other_cert });
-	get(c, NODES "/n1");
-	assert_int_equal(c->status, 0);
-	assert_int_equal(c->err.kind, ERR_PERMANENT);
-	assert_int_equal(c->err.code, -EKEYREJECTED);
-	assert_non_null(strstr(c->err.msg, "not trusted"));
-	new_client(c, &(struct kube_config){ .server = tls.url, .ca_file = (char *)"/nowhere" });
-	get(c, NODES "/n1");
-	assert_int_equal(c->err.kind, ERR_PERMANENT);
-
-	fakeapi_stop(&tls);
-	fakeapi_stop(&second);
-	unlink(cert);
-	unlink(key);
-	unlink(other_cert);
-	unlink(other_key);
-	rmdir(other);
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -655,13 +387,11 @@ int main(void)
 		cmocka_unit_test(test_backoff),
 		TEST(test_bad_answers),
 		TEST(test_nobody_there),
-		TEST(test_token),
 		TEST(test_one_connection),
 		TEST(test_stale_connection),
 		TEST(test_parallel),
 		TEST(test_cancel),
 		TEST(test_in_callback),
-		TEST(test_tls),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
