@@ -66,6 +66,7 @@ void dra_call_fail(struct dra_call *call, const struct err *err);
 
 /*
  * Socket names of docs/design.md §9: with a pod UID the rolling-update names, else the plain ones.
+ * "plugin_dir" is the driver's own data directory, <kubelet>/plugins/<driver>.
  * ERR_INVALID names the driver name when a path does not fit into a socket address.
  */
 int dra_socket_paths(const char *driver_name, const char *plugin_dir, const char *registry_dir,
