@@ -341,6 +341,13 @@ static void build_lists(const struct held *h, const struct inventory *inv, struc
 			add_unit_ports(ports, h, inv, &h->units[u]);
 }
 
+/* Several consumers, or one that is not a pod: a group of pods. */
+static bool is_shared(const struct claim *claim)
+{
+	return claim->n_results > 0 &&
+	       (claim->n_consumers > 1 || (claim->n_consumers == 1 && !claim->pod_name));
+}
+
 const char *environment_build(const struct claim *const *claims,
 			      const struct record *const *records, size_t n, const json_t *pod,
 			      const struct inventory *inv, struct strlist *ret)
@@ -350,7 +357,7 @@ const char *environment_build(const struct claim *const *claims,
 	struct held h;
 
 	for (size_t i = 0; i < n; i++)
-		if (claims[i]->n_consumers > 1 && claims[i]->n_results > 0)
+		if (is_shared(claims[i]))
 			return "a claim is shared by several pods";
 	if (pod)
 		why = check_pod(pod, claims, n);

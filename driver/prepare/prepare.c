@@ -158,7 +158,7 @@ static bool share_claim(const struct op *a, const struct op *b)
 static void log_claim(const struct op *op, size_t i)
 {
 	const struct op_claim *c = &op->claims[i];
-	const char *verb = op->kind == OP_PREPARE ? "prepared" : "unprepared";
+	const char *verb = op->kind == OP_PREPARE ? "prepare" : "unprepare";
 	double ms = (double)(clock_us() - op->started_us) / 1000.0;
 
 	if (op->work[i].err.code < 0)
@@ -193,7 +193,8 @@ static void op_finish(struct op *op)
 			dra_call_answer(op->call, i, NULL, 0, NULL);
 	}
 	if (op->lists)
-		log_warn("list variables left out", KV("why", "%s", op->lists));
+		log_warn("list variables left out", KV("uid", "%s", op->claims[0].uid),
+			 KV("why", "%s", op->lists));
 	if (op->call)
 		dra_call_finish(op->call);
 	op_free(op);

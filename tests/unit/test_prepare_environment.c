@@ -234,6 +234,10 @@ static void left_out(void **state)
 	p.claims[1]->n_consumers = 2;
 	assert_string_equal(pod_env(&p, &m.inv, NULL, "UCX_NET_DEVICES"), "(none)");
 	assert_non_null(p.why);
+	p.claims[1]->n_consumers = 1; /* a group of pods */
+	free(TAKE_PTR(p.claims[1]->pod_name));
+	assert_string_equal(pod_env(&p, &m.inv, NULL, "UCX_NET_DEVICES"), "(none)");
+	assert_non_null(p.why);
 	pod_done(&p);
 	machine_done(&m);
 }
