@@ -30,6 +30,10 @@ MACHINE_LABEL = "twinrail.dev/machine"
 CDI_DIR = "/var/run/cdi"
 JOURNAL_DIR = f"/var/lib/kubelet/plugins/{DRIVER}/claims"
 
+# Ends at once when it is told to. (With a grace period of 0 the API server would not wait for kubelet.)
+CONTAINER = {"name": "main", "image": POD_IMAGE, "imagePullPolicy": "IfNotPresent",
+             "command": ["sh", "-c", "trap 'exit 0' TERM; sleep 100000 & wait"]}
+
 CORE, APPS, DRA = "/api/v1", "/apis/apps/v1", "/apis/resource.k8s.io/v1"
 KINDS = {  # kind: (API, plural, namespaced)
     "Namespace": (CORE, "namespaces", False), "Node": (CORE, "nodes", False),
@@ -267,6 +271,7 @@ class Cluster:
         assert done.returncode == 0, f"helm upgrade failed: {done.stderr[-2000:]}"
         self.wait_rollout()
         for machine in self.nodes:
+            self.wait_registered(machine)
             wait(f"slices of {machine}", lambda m=machine: self.slices(m), 30)
         self.values = wanted
 
@@ -286,6 +291,13 @@ class Cluster:
                 and not p["metadata"].get("deletionTimestamp")]
         assert pods, f"no driver pod on {self.nodes[machine]}"
         return pods[0]
+
+    def wait_registered(self, machine, timeout=60):
+        """Until kubelet knows the agent that runs on the node; a pod that comes earlier is tried again a minute later."""
+        def registered():
+            pod = self.driver_pod(machine)["metadata"]["name"]
+            return "registered with kubelet" in self.kubectl("-n", NAMESPACE, "logs", pod, "-c", "agent").stdout
+        wait(f"the agent on {self.nodes[machine]} is registered with kubelet", registered, timeout)
 
     def agent_memory(self, machine):
         """Resident memory of a node's agent in MB: (in all, what is not file-backed)."""
@@ -322,13 +334,12 @@ class Cluster:
         return self.apply({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
                            "metadata": {"name": name}, "spec": {"spec": {"devices": spec}}})
 
-    def pod(self, name, claims=(), machine=None, command=("sleep", "100000"), **container):
+    def pod(self, name, claims=(), machine=None, **container):
         """Create a pod with one claim per template name in claims, all for its only container."""
         claims = list(claims)
         spec = {
-            "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
-            "containers": [{"name": "main", "image": POD_IMAGE, "imagePullPolicy": "Never" if not self.existing else "IfNotPresent",
-                            "command": list(command), **container}]}
+            "restartPolicy": "Never", "terminationGracePeriodSeconds": 5, "automountServiceAccountToken": False,
+            "containers": [{**CONTAINER, **container}]}
         if claims:
             spec["resourceClaims"] = [{"name": f"c{i}", "resourceClaimTemplateName": t} for i, t in enumerate(claims)]
             spec["containers"][0].setdefault("resources", {"claims": [{"name": f"c{i}"} for i in range(len(claims))]})
@@ -336,7 +347,8 @@ class Cluster:
             spec["nodeSelector"] = {MACHINE_LABEL: machine}
         return self.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
 
-    def wait_running(self, *names, timeout=60):
+    def wait_running(self, *names, timeout=120):
+        """Long enough for one retry by kubelet, which comes after 60 to 90 s (a race of its own may cost one)."""
         def running():
             for name in names:
                 pod = self.get("Pod", name)
@@ -438,7 +450,8 @@ def bring_up(image=True):
         return True
     subprocess.run([LAB, "machines"], check=True)
     if image:
-        subprocess.run([LAB, "load", TOP / "build/twinrail-image.tar"], check=True)
+        for archive in ("twinrail-image.tar", "test-busybox.tar"):
+            subprocess.run([LAB, "load", TOP / "build" / archive], check=True)
     return False
 
 

@@ -77,11 +77,10 @@ def test_nothing_is_left_after_deletion(c):
 def test_container_without_the_claim_gets_nothing(c):
     """Two containers, one claim: only the one that names it has the devices."""
     m = setup(c)
-    main = {"name": "main", "image": k8s.POD_IMAGE, "imagePullPolicy": "IfNotPresent", "command": ["sleep", "100000"],
-            "resources": {"claims": [{"name": "c0"}]}}
-    side = {"name": "side", "image": k8s.POD_IMAGE, "imagePullPolicy": "IfNotPresent", "command": ["sleep", "100000"]}
+    main = {**k8s.CONTAINER, "resources": {"claims": [{"name": "c0"}]}}
+    side = {**k8s.CONTAINER, "name": "side"}
     c.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "two"}, "spec": {
-        "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeSelector": {k8s.MACHINE_LABEL: MACHINE},
+        "restartPolicy": "Never", "terminationGracePeriodSeconds": 5, "nodeSelector": {k8s.MACHINE_LABEL: MACHINE},
         "resourceClaims": [{"name": "c0", "resourceClaimTemplateName": "pair"}], "containers": [main, side]}})
     c.wait_running("two")
     facts.check_pod(m, "two", m.pairs_of(c.claims("two")))
@@ -98,10 +97,9 @@ def test_claim_shared_by_two_pods(c):
               "spec": {"devices": {"requests": requests, "constraints": constraints}}})
     for name in ("first", "second"):
         c.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
-            "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeSelector": {k8s.MACHINE_LABEL: MACHINE},
+            "restartPolicy": "Never", "terminationGracePeriodSeconds": 5, "nodeSelector": {k8s.MACHINE_LABEL: MACHINE},
             "resourceClaims": [{"name": "c0", "resourceClaimName": "shared"}],
-            "containers": [{"name": "main", "image": k8s.POD_IMAGE, "imagePullPolicy": "IfNotPresent", "command": ["sleep", "100000"],
-                            "resources": {"claims": [{"name": "c0"}]}}]}})
+            "containers": [{**k8s.CONTAINER, "resources": {"claims": [{"name": "c0"}]}}]}})
     c.wait_running("first", "second")
     (gpu, nics), = m.pairs_of([c.get("ResourceClaim", "shared")])
     for name in ("first", "second"):

@@ -38,6 +38,7 @@ def test_driver_pod_is_replaced_while_pods_run(c):
         p["metadata"]["uid"] != old["uid"] and all(s["ready"] for s in p["status"].get("containerStatuses", [{"ready": False}]))
         for p in c.driver_pods() if p["spec"].get("nodeName") == c.nodes[MACHINE] and not p["metadata"].get("deletionTimestamp")), 60)
     c.wait_rollout()
+    c.wait_registered(MACHINE)
     assert same_container(c, "stays") == container, "the pod's container was restarted"
     assert {s["metadata"]["name"]: s["metadata"]["uid"] for s in c.raw_slices(MACHINE)} == slices, "slices were made anew"
     # devices in use stay in use, and the new agent serves the rest
@@ -46,6 +47,30 @@ def test_driver_pod_is_replaced_while_pods_run(c):
     facts.check_disjoint([c.results(claim) for name in ("stays", "new") for claim in c.claims(name)])
     facts.check_pod(m, "stays", m.pairs_of(c.claims("stays")))
     # the new agent undoes what the old one prepared (checked after each test: nothing is left)
+
+
+def test_upgrade_leaves_no_gap(c):
+    """Pods start all the time while the chart replaces the agents: kubelet always finds one that serves."""
+    setup(c)
+    names, done = [], threading.Event()
+
+    def upgrade():
+        try:
+            c.install(restart=True)
+        finally:
+            done.set()
+    thread = threading.Thread(target=upgrade)
+    thread.start()
+    while not done.is_set() or len(names) < 8:
+        names.append(f"p{len(names)}")
+        c.pod(names[-1], ["pair"], MACHINE)
+        time.sleep(0.3)
+        if len(names) > 6:
+            c.delete("Pod", names[-7])
+    thread.join()
+    refused = [e["message"] for e in c.list("Event") if e["reason"] == "FailedPrepareDynamicResources" and "not registered" in e["message"]]
+    assert not refused, f"{len(refused)} times: {refused[0]}"
+    c.wait_running(*names[-6:])
 
 
 def test_agent_is_killed(c):
@@ -58,6 +83,7 @@ def test_agent_is_killed(c):
     c.node_exec(MACHINE, "pkill", "-KILL", "-f", "twinrail agent")
     k8s.wait("the agent's container was restarted", lambda: (
         lambda s: s["restartCount"] == before + 1 and s["ready"])(c.driver_pod(MACHINE)["status"]["containerStatuses"][0]), 60)
+    c.wait_registered(MACHINE)
     c.pod("new", ["pair"] * 7, MACHINE)
     c.wait_running("new")
     facts.check_pod(m, "stays", m.pairs_of(c.claims("stays")))
