@@ -351,12 +351,13 @@ def test_forbidden_names_the_cure():
 
 
 def test_passing_faults():
-    for fault in (
-        {"status": 429, "times": 2}, {"status": 500, "times": 2}, {"status": 503, "times": 1},
-        {"close": True, "times": 2}, {"truncate": True, "times": 1},
-        {"close": True, "after": True, "times": 2}, {"status": 504, "after": True, "times": 1},
-    ):
-        with running(140, start=False) as (api, agent):
+    with running(140, start=False) as (api, agent):
+        for fault in (
+            {"status": 429, "times": 2}, {"status": 500, "times": 2}, {"status": 503, "times": 1},
+            {"close": True, "times": 2}, {"truncate": True, "times": 1},
+            {"close": True, "after": True, "times": 2}, {"status": 504, "after": True, "times": 1},
+        ):
+            forget(api)
             api.fault("POST .*resourceslices", **fault)
             agent.start()
             published(api, agent)
@@ -364,6 +365,9 @@ def test_passing_faults():
             assert len(api.list(SLICES)) == 2, fault
             # A POST that curl repeats on a new connection may have been done twice.
             assert "DELETE" not in methods(api) or "after" in fault, fault
+            agent.stop()
+            api.clear_faults()
+            api.delete_collection(SLICES)
 
 
 def test_list_and_node_faults():
