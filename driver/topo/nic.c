@@ -203,8 +203,7 @@ int topo_choose_gid(const struct topo_nic *nic, const struct topo_port *port)
 			if (gid->netdev && nic->netdev && streq(gid->netdev, nic->netdev))
 				score = 3;
 			for (size_t k = 0; gid->netdev && k < nic->n_children; k++)
-				if (streq(gid->netdev, nic->children[k].netdev) &&
-				    !streq(nic->children[k].kind, "vf"))
+				if (streq(gid->netdev, nic->children[k].netdev))
 					score = 4;
 		}
 		if (score > best_score) {

@@ -133,6 +133,48 @@ static inline void add_vpd(struct buf *b, const char *path, const char *sn, cons
 	buf_done(&keywords);
 }
 
+/* Group "n": a root complex with one switch, DSP 0 for a NIC, DSP 1 for a GPU. */
+static inline char *group_path(unsigned int n, unsigned int port, const char *device)
+{
+	return xasprintf("pci%04x:00/%04x:00:00.0/%04x:01:00.0/%04x:02:%02x.0/%04x:%s", n, n, n, n,
+			 port, n, device);
+}
+
+static inline void add_group(struct buf *b, unsigned int n)
+{
+	for (unsigned int port = 0; port < 2; port++) {
+		_cleanup_free_ char *path = group_path(n, port, "x");
+
+		*strrchr(path, '/') = '\0';
+		add_bridge(b, path, 0x1000, 0xc030);
+		if (port)
+			continue;
+		*strrchr(path, '/') = '\0';
+		add_bridge(b, path, 0x1000, 0xc030);
+		*strrchr(path, '/') = '\0';
+		add_bridge(b, path, 0x8086, 1);
+	}
+}
+
+static inline void add_group_gpu(struct buf *b, unsigned int n, const char *device)
+{
+	_cleanup_free_ char *path = group_path(n, 1, device);
+
+	add_gpu(b, path, 0);
+}
+
+/* "device": "03:00.0" */
+static inline char *add_group_nic(struct buf *b, unsigned int n, const char *device,
+				  unsigned int id, const char *netdev, const char *guid)
+{
+	char *path = group_path(n, 0, device);
+	_cleanup_free_ char *rdma = xasprintf("rocep%us%c", n, device[strlen(device) - 1]);
+	_cleanup_free_ char *name = xasprintf("%s%c", rdma, device[1]);
+
+	add_nic(b, path, id, 0, name, netdev, guid);
+	return path;
+}
+
 static inline const struct topo_nic *nic_of(const struct inventory *inv, const char *bus_id)
 {
 	const struct topo_nic *nic = inventory_nic(inv, bus_id);

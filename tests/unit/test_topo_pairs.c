@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rails, roles and best pairs. */
+#include "test_topo_machine.h"
+
+#define CARD_GUID "0000:0000:0000:0001"
+
+/* --- rails and roles --- */
+
+/* One GPU and one NIC per group; the NICs' links have these names (NULL: none). */
+static struct inventory *named(const char *const *names, size_t n, const char *more)
+{
+	struct buf b = { 0 };
+
+	for (unsigned int i = 0; i < n; i++) {
+		add_group(&b, i);
+		add_group_gpu(&b, i, "04:00.0");
+		free(add_group_nic(&b, i, "03:00.0", 0x1021, names[i], NULL));
+	}
+	buf_str(&b, more);
+	return build_machine(&b);
+}
+
+static void assert_rails(struct inventory *inv, const int *rails, const char *source,
+			 const char *warning)
+{
+	for (size_t i = 0; i < inv->n_nics; i++) {
+		assert_int_equal(inv->nics[i].rail, rails[i]);
+		assert_string_or_null(inv->nics[i].rail_source, rails[i] < 0 ? NULL : source);
+		assert_int_equal(inv->nics[i].role, ROLE_RAIL);
+		assert_int_equal(inv->gpus[i].rail_group, rails[i]);
+	}
+	assert_int_equal(inv->n_warnings, warning != NULL);
+	assert_true(!warning || has_warning(inv, warning));
+	inventory_unref(inv);
+}
+
+static void test_rails(void **state)
+{
+	(void)state;
+	assert_rails(named((const char *[]){ "gpu1rdma0", "gpu0rdma0" }, 2, ""), (int[]){ 1, 0 },
+		     "netdev-name", NULL);
+	assert_rails(named((const char *[]){ "rdma1", "rdma2", "rdma0" }, 3, ""),
+		     (int[]){ 1, 2, 0 }, "netdev-name", NULL);
+	/* No names, or names of another kind: the order of the roots. */
+	assert_rails(named((const char *[]){ "rdmax", "eth1" }, 2, ""), (int[]){ 0, 1 },
+		     "root-order", NULL);
+	assert_rails(named((const char *[]){ NULL, NULL }, 2, ""), (int[]){ 0, 1 }, "root-order",
+		     NULL);
+	assert_rails(named((const char *[]){ "gpu0rdma0", "gpu0rdma1", "gpu1rdma0" }, 3, ""),
+		     (int[]){ 0, 1, 2 }, "netdev-name", NULL);
+	/* Contradictory names are no reason to guess. */
+	assert_rails(named((const char *[]){ "gpu0rdma0", "gpu00rdma0" }, 2, ""), (int[]){ -1, -1 },
+		     NULL, "rail-duplicate");
+	assert_rails(named((const char *[]){ "rdma0", "rdma2" }, 2, ""), (int[]){ -1, -1 }, NULL,
+		     "rail-gap");
+	assert_rails(named((const char *[]){ "rdma1", "rdma2" }, 2, ""), (int[]){ -1, -1 }, NULL,
+		     "rail-gap");
+	assert_rails(named((const char *[]){ "rdma0", "rdma99999999999999999999" }, 2, ""),
+		     (int[]){ 0, -1 }, "netdev-name", NULL);
+}
+
+/* One GPU has two NICs, the other one: the order of roots says nothing. */
+static void test_irregular(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		add_group(&b, i);
+		add_group_gpu(&b, i, "05:00.0");
+		free(add_group_nic(&b, i, "03:00.0", 0x1021, NULL, NULL));
+	}
+	free(add_group_nic(&b, 1, "04:00.0", 0x1021, NULL, NULL));
+	inv = build_machine(&b);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(inv->nics[i].rail, TOPO_UNKNOWN);
+		assert_int_equal(inv->nics[i].rail_group, TOPO_UNKNOWN);
+		assert_int_equal(inv->nics[i].role, ROLE_RAIL);
+	}
+	assert_int_equal(inv->rail_count, 0);
+	assert_int_equal(inv->n_warnings, 0);
+	inventory_unref(inv);
+}
+
+static void test_rail_of_child(void **state)
+{
+	struct inventory *inv =
+		named((const char *[]){ "eth1", "eth0" }, 2,
+		      "sys/class/net/gpu0ipvlan0 -> ../../devices/virtual/net/gpu0ipvlan0\n"
+		      "sys/devices/virtual/net/gpu0ipvlan0/uevent = DEVTYPE=ipvlan\n"
+		      "sys/devices/virtual/net/gpu0ipvlan0/lower_eth0 -> x\n"
+		      "sys/class/net/gpu1ipvlan0 -> ../../devices/virtual/net/gpu1ipvlan0\n"
+		      "sys/devices/virtual/net/gpu1ipvlan0/uevent = DEVTYPE=ipvlan\n"
+		      "sys/devices/virtual/net/gpu1ipvlan0/lower_eth1 -> x\n");
+
+	(void)state;
+	assert_string_equal(inv->nics[0].children[0].netdev, "gpu1ipvlan0");
+	assert_string_equal(inv->nics[0].children[0].kind, "ipvlan");
+	assert_rails(inv, (int[]){ 1, 0 }, "netdev-name", NULL);
+}
+
+static void test_roles(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		add_group(&b, i);
+		add_group_gpu(&b, i, "04:00.0");
+		free(add_group_nic(&b, i, "03:00.0", 0x1021, NULL, NULL));
+	}
+	for (unsigned int i = 2; i < 4; i++)
+		add_group(&b, i);
+	/* A bond of two has the default route; one of them has a second port on the same card. */
+	free(add_group_nic(&b, 2, "03:00.0", 0x1021, "eth0", CARD_GUID));
+	free(add_group_nic(&b, 2, "03:00.1", 0x1021, "eth1", CARD_GUID));
+	free(add_group_nic(&b, 3, "03:00.0", 0x1021, "eth2", NULL));
+	free(add_group_nic(&b, 3, "04:00.0", 0x1021, "eth3", NULL));
+	buf_str(&b, "sys/class/net/bond0 -> ../../devices/virtual/net/bond0\n"
+		    "sys/devices/virtual/net/bond0/lower_eth0 -> x\n"
+		    "sys/devices/virtual/net/bond0/lower_eth2 -> x\n"
+		    "sys/class/net/br0 -> ../../devices/virtual/net/br0\n"
+		    "sys/devices/virtual/net/br0/lower_bond0 -> x\n"
+		    "sys/devices/virtual/net/bond0/lower_br0 -> x\n"
+		    "twinrail/routes = default dev br0\n");
+	inv = build_machine(&b);
+	assert_int_equal(nic_of(inv, "0000:03:00.0")->role, ROLE_RAIL);
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->role, ROLE_RAIL);
+	assert_int_equal(nic_of(inv, "0002:03:00.0")->role, ROLE_FRONTEND);
+	assert_int_equal(nic_of(inv, "0002:03:00.1")->role, ROLE_FRONTEND);
+	assert_int_equal(nic_of(inv, "0003:03:00.0")->role, ROLE_FRONTEND);
+	assert_int_equal(nic_of(inv, "0003:04:00.0")->role, ROLE_STORAGE);
+	assert_int_equal(nic_of(inv, "0003:04:00.0")->rail, TOPO_UNKNOWN);
+	assert_int_equal(inv->rail_count, 2);
+	inventory_unref(inv);
+}
+
+/* --- best pairs --- */
+
+static const struct topo_pair *pair_of(const struct inventory *inv, const char *gpu,
+				       const char *nic)
+{
+	const struct topo_gpu *g = inventory_gpu(inv, gpu);
+	const struct topo_nic *n = inventory_nic(inv, nic);
+
+	assert_non_null(g);
+	assert_non_null(n);
+	return inventory_pair(inv, (size_t)(g - inv->gpus), (size_t)(n - inv->nics));
+}
+
+/* Two GPUs and two NICs behind one switch: dealt out in order, not all to the first. */
+static void test_best_of_equals(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "05:00.0");
+	add_group_gpu(&b, 0, "06:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, NULL, NULL));
+	free(add_group_nic(&b, 0, "04:00.0", 0x1021, NULL, NULL));
+	inv = build_machine(&b);
+	assert_true(pair_of(inv, "gpu-0000-05-00-0", "0000:03:00.0")->best);
+	assert_true(pair_of(inv, "0000:06:00.0", "nic-0000-04-00-0")->best);
+	assert_false(pair_of(inv, "0000:05:00.0", "0000:04:00.0")->best);
+	assert_int_equal(nic_of(inv, "0000:04:00.0")->best_gpu, 1);
+	assert_int_equal(nic_of(inv, "0000:04:00.0")->best_path, PATH_PIX);
+	assert_int_equal(inv->rail_count, 2);
+	assert_null(inventory_nic(inv, "nic-x"));
+	assert_null(inventory_gpu(inv, "gpu-x"));
+	assert_null(inventory_card(inv, "card-x"));
+	assert_null(inventory_pair(inv, 2, 0));
+	assert_null(inventory_pair(inv, 0, 2));
+	inventory_unref(inv);
+}
+
+/* One NIC for two GPUs serves both; a NIC far away is not better because it is free. */
+static void test_best_shared(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group(&b, 1);
+	add_group_gpu(&b, 0, "05:00.0");
+	add_group_gpu(&b, 0, "06:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, NULL, NULL));
+	free(add_group_nic(&b, 1, "03:00.0", 0x1021, NULL, NULL));
+	inv = build_machine(&b);
+	assert_true(pair_of(inv, "0000:05:00.0", "0000:03:00.0")->best);
+	assert_true(pair_of(inv, "0000:06:00.0", "0000:03:00.0")->best);
+	assert_false(pair_of(inv, "0000:06:00.0", "0001:03:00.0")->best);
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->role, ROLE_STORAGE);
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->best_path, PATH_NODE);
+	/* The machine is not regular, so the order of roots says nothing about rails. */
+	assert_int_equal(inv->rail_count, 0);
+	inventory_unref(inv);
+}
+
+static void test_flat(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_gpu(&b, "pci0000:00/0000:00:04.0", -1);
+	add_gpu(&b, "pci0000:00/0000:00:05.0", -1);
+	add_nic(&b, "pci0000:00/0000:00:06.0", 0x101e, -1, "mlx5_0", "eth1", NULL);
+	add_nic(&b, "pci0000:00/0000:00:07.0", 0x101e, -1, "mlx5_1", "eth2", NULL);
+	buf_str(&b, "proc/cpuinfo = processor: 0\\nflags\\t\\t: fpu hypervisor lm\n");
+	inv = build_machine(&b);
+	assert_true(inv->virtual_machine);
+	assert_int_equal(inv->topology_class, CLASS_FLAT);
+	assert_true(has_warning(inv, "flat-topology"));
+	for (size_t i = 0; i < inv->n_pairs; i++) {
+		assert_int_equal(inv->pairs[i].path, PATH_PHB);
+		assert_false(inv->pairs[i].best);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(inv->nics[i].rail, TOPO_UNKNOWN);
+		assert_int_equal(inv->nics[i].role, ROLE_UNKNOWN);
+		assert_int_equal(inv->nics[i].numa_node, TOPO_UNKNOWN);
+		assert_true(inv->nics[i].is_vf);
+		assert_true(inv->nics[i].standalone);
+	}
+	inventory_unref(inv);
+}
+
+static void test_vf(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+	const struct topo_nic *vf, *pf;
+	char *path;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	path = add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL);
+	buf_printf(&b, "sys/devices/%s/sriov_numvfs = 1\n", path);
+	free(path);
+	path = add_group_nic(&b, 0, "03:00.2", 0x101e, "eth0v0", NULL);
+	buf_printf(&b, "sys/devices/%s/physfn -> ../0000:03:00.0\n", path);
+	free(path);
+	inv = build_machine(&b);
+	pf = nic_of(inv, "0000:03:00.0");
+	vf = nic_of(inv, "0000:03:00.2");
+	assert_true(pf->sriov_parent && pf->standalone && !pf->is_vf);
+	assert_int_equal(pf->num_vfs, 1);
+	assert_string_equal(pf->children[0].netdev, "eth0v0");
+	assert_string_equal(pf->children[0].kind, "vf");
+	assert_true(vf->is_vf && !vf->standalone);
+	assert_string_equal(vf->pf_bus_id, "0000:03:00.0");
+	assert_int_equal(vf->rail, 0);
+	assert_int_equal(vf->role, ROLE_RAIL);
+	assert_true(pair_of(inv, "0000:04:00.0", "0000:03:00.2")->best);
+	assert_int_equal(inv->rail_count, 1);
+	inventory_unref(inv);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rails),	       cmocka_unit_test(test_irregular),
+		cmocka_unit_test(test_rail_of_child),  cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_best_of_equals), cmocka_unit_test(test_best_shared),
+		cmocka_unit_test(test_flat),	       cmocka_unit_test(test_vf),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
