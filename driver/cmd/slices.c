@@ -37,6 +37,12 @@ static int show(const char *root, const struct published *p)
 	}
 	inv = topo_build(machine, &to);
 	hw_free(machine);
+	if (publish_effective_kinds(inv, po.kinds) != po.kinds)
+		fprintf(stderr,
+			"twinrail slices: functions of atomic cards (pf) are left out: the "
+			"scheduler "
+			"cannot search cards and functions of more than %d cards\n",
+			PUBLISH_PF_MAX_CARDS);
 	list = list_of(publish_slices(inv, &po));
 	text = json_text_pretty(list);
 	if (fputs(text, stdout) < 0 || fflush(stdout) != 0) {
