@@ -162,6 +162,7 @@ static void test_rdma(void **state)
 			 "sys/class/infiniband_verbs/abi_version = 6\n"
 			 "sys/class/infiniband_verbs/uverbs7/ibdev = mlx5_0\n"
 			 "sys/class/infiniband_verbs/uverbs7/dev = 231:199\n"
+			 "sys/class/infiniband_verbs/uverbs8/ibdev = mlx5_0\n"
 			 "sys/class/misc/rdma_cm/dev = 10:58\n"
 			 "sys/class/infiniband/rxe0 -> ../../devices/virtual/infiniband/rxe0\n"
 			 "sys/devices/virtual/infiniband/rxe0/parent = eth0\n");
