@@ -191,13 +191,22 @@ static void add_nic(struct tree *t, const struct topo_nic *nic)
 	add_warnings(t, node, nic->name, nic->bus_id);
 }
 
+/* "4 GPUs", "1 GPU" */
+static void count(struct buf *out, const char *before, size_t n, const char *what)
+{
+	buf_printf(out, "%s%zu %s%s", before, n, what, n == 1 ? "" : "s");
+}
+
 static void print_head(const struct tree *t, struct buf *out)
 {
 	const struct inventory *inv = t->inv;
 
-	buf_printf(out, "%s%s%s: %zu GPUs, %zu NICs, %zu cards, %d rails", paint(t, BOLD),
-		   inv->node_name ? inv->node_name : "node", paint(t, PLAIN), inv->n_gpus,
-		   inv->n_nics, inv->n_cards, inv->rail_count);
+	buf_printf(out, "%s%s%s", paint(t, BOLD), inv->node_name ? inv->node_name : "node",
+		   paint(t, PLAIN));
+	count(out, ": ", inv->n_gpus, "GPU");
+	count(out, ", ", inv->n_nics, "NIC");
+	count(out, ", ", inv->n_cards, "card");
+	count(out, ", ", (size_t)inv->rail_count, "rail");
 	if (inv->topology_class != CLASS_UNKNOWN)
 		buf_printf(out, ", topology %s", topo_class_name(inv->topology_class));
 	if (inv->platform)
