@@ -13,12 +13,12 @@
 
 enum err_kind {
 	ERR_NONE = 0,
-	ERR_INVALID,   /* the input is wrong; retrying is useless until it changes */
+	ERR_INVALID, /* the input is wrong; retrying is useless until it changes */
 	ERR_NOT_FOUND, /* the named object does not exist */
-	ERR_CONFLICT,  /* somebody else changed or holds the object; read again and retry */
-	ERR_RETRY,     /* a passing fault: retry later */
+	ERR_CONFLICT, /* somebody else changed or holds the object; read again and retry */
+	ERR_RETRY, /* a passing fault: retry later */
 	ERR_PERMANENT, /* refused for good, e.g. missing rights */
-	ERR_INTERNAL,  /* a bug of ours or of a library */
+	ERR_INTERNAL, /* a bug of ours or of a library */
 };
 
 struct err {

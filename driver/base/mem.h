@@ -19,7 +19,8 @@ void *xrealloc(void *p, size_t n, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
-char *xvasprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0), returns_nonnull));
+char *xvasprintf(const char *fmt, va_list ap)
+	__attribute__((format(printf, 1, 0), returns_nonnull));
 
 #define xnew(type) ((type *)xcalloc(1, sizeof(type)))
 
@@ -31,8 +32,7 @@ char *xstrdup_null(const char *s);
  * new zeroed element.  "a" is a typed pointer, "n" and "cap" are size_t lvalues.
  */
 void *array_grow(void *a, size_t n, size_t *cap, size_t size) __attribute__((returns_nonnull));
-#define array_push(a, n, cap)                                                                      \
-	((a) = array_grow((a), (n), &(cap), sizeof(*(a))), &(a)[(n)++])
+#define array_push(a, n, cap) ((a) = array_grow((a), (n), &(cap), sizeof(*(a))), &(a)[(n)++])
 
 /* Cleanup attributes: _cleanup_(freep) char *s = NULL; */
 #define _cleanup_(f) __attribute__((cleanup(f)))
@@ -72,6 +72,6 @@ static inline void fclosep(FILE **f)
 	})
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #endif

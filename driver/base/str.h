@@ -39,7 +39,7 @@ int parse_int(const char *s, int *ret) __attribute__((warn_unused_result));
 bool utf8_valid(const char *s, size_t len);
 
 /* Checks of the API server (k8s.io/apimachinery validation): no allocation, no locale. */
-bool is_dns_label(const char *s);     /* RFC 1123 label, at most 63 bytes */
+bool is_dns_label(const char *s); /* RFC 1123 label, at most 63 bytes */
 bool is_dns_subdomain(const char *s); /* RFC 1123 subdomain, at most 253 bytes */
 
 /* A growing string.  Zero-initialise; buf_done() frees; "data" is NULL or NUL-terminated. */

@@ -73,7 +73,7 @@ static char *resolve(const struct source *s, const char *file)
 static int get_pem(const struct source *s, const json_t *object, const char *key, char **ret)
 {
 	_cleanup_free_ char *data_key = xasprintf("%s-data", key), *path = NULL, *text = NULL;
-	const char *data, *file;
+	const char *data = NULL, *file = NULL;
 	int r;
 
 	r = get_string(s, object, data_key, &data);
@@ -99,7 +99,7 @@ static int get_pem(const struct source *s, const json_t *object, const char *key
 
 static int read_cluster(const struct source *s, const json_t *cluster, struct kube_config *c)
 {
-	const char *server, *name;
+	const char *server = NULL, *name = NULL;
 	bool plain;
 	int r;
 
@@ -133,7 +133,7 @@ static int read_cluster(const struct source *s, const json_t *cluster, struct ku
 static int read_user(const struct source *s, const json_t *user, struct kube_config *c)
 {
 	static const char *const unsupported[] = { "exec", "auth-provider", "username", "as" };
-	const char *token, *file;
+	const char *token = NULL, *file = NULL;
 	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(unsupported); i++)
@@ -163,8 +163,8 @@ int kube_config_file(const char *path, struct kube_config *ret, struct err *err)
 	_cleanup_json_ json_t *root = NULL;
 	struct kube_config c = { 0 };
 	struct source s = { .path = path, .err = err };
-	const char *current, *cluster_name, *user_name;
-	json_t *context, *cluster, *user;
+	const char *current = NULL, *cluster_name = NULL, *user_name = NULL;
+	json_t *context = NULL, *cluster = NULL, *user = NULL;
 	int r = yaml_read(path, &root, err);
 
 	if (r < 0)
