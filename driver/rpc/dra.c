@@ -19,7 +19,7 @@
 #define CALLS_MAX 256
 
 struct dra_call {
-	struct dra_server *server;
+	struct dra_server *server; /* valid while "rpc" is set */
 	/* NULL: the server went away before the handler was done, nobody hears the answer. */
 	struct rpc_call *rpc;
 	struct arena *arena;
@@ -334,7 +334,6 @@ static void on_grace_over(void *data)
 		rpc_call_fail(call->rpc, RPC_UNAVAILABLE, "the driver is stopping");
 		call_unlink(call);
 		call->rpc = NULL;
-		call->server = NULL;
 	}
 	rpc_server_cancel_calls(server->rpc);
 }

@@ -30,7 +30,7 @@ struct dra_device {
 
 struct dra_server_config {
 	const char *driver_name;
-	const char *service_path;      /* absolute, at most 107 bytes */
+	const char *service_path; /* absolute, at most 107 bytes */
 	const char *registration_path; /* absolute, at most 107 bytes */
 	/* NodePrepareResources / NodeUnprepareResources; takes over the call. */
 	void (*prepare)(struct dra_call *call, void *data);

@@ -186,7 +186,7 @@ static int bind_path(int fd, const char *path, bool take_over, struct err *err)
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return err_set(err, ERR_INVALID, ENAMETOOLONG,
 			       "socket path %s is longer than 107 bytes", path);
-	strcpy(addr.sun_path, path);
+	memcpy(addr.sun_path, path, strlen(path) + 1);
 	for (int i = 0;; i++) {
 		int r;
 

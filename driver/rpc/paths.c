@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "rpc/dra.h"
 
-/* With the default directories the rolling-update service socket of a longer name has > 107 bytes. */
+/* With kubelet's default directories a longer name makes service sockets of more than 107 bytes. */
 #define DRIVER_NAME_MAX 36
 #define POD_UID_MAX 64
 

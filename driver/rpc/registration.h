@@ -6,9 +6,8 @@
 #include "rpc/server.h"
 
 /*
- * The registration socket.  Some kubelets do not try again after a failed registration until the
- * socket is a new one (before kubernetes/kubernetes PR 133335): so make a new one while kubelet
- * has not confirmed.
+ * The registration socket.  Kubelets of Kubernetes 1.34 do not try again after a failed
+ * registration until the socket is a new one: so make a new one while kubelet has not confirmed.
  */
 struct registration;
 

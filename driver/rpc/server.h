@@ -66,7 +66,7 @@ struct rpc_server *rpc_server_free(struct rpc_server *server);
 
 /* The following may be called on any thread. */
 
-/* Answer OK; takes over the malloc'ed message (NULL when it is empty).  The call is gone afterwards. */
+/* Answer OK; takes over the malloc'ed message, NULL when it is empty.  The call is gone after. */
 void rpc_call_reply(struct rpc_call *call, uint8_t *message, size_t len);
 /* The call is gone afterwards. */
 void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *text);

@@ -193,7 +193,7 @@ static void test_claims_garbage(void **state)
 	claim(&good, "default", "uid-1", "claim-a");
 	claim(&good, "default", "uid-2", "claim-b");
 	for (size_t round = 0; round < 20000; round++) {
-		_cleanup_free_ uint8_t *copy = xmalloc(good.len);
+		_cleanup_free_ uint8_t *copy = xmalloc(good.len + 1);
 		struct arena *arena = arena_new();
 		size_t n, len = round < good.len ? round : good.len;
 		struct dra_claim *claims;
@@ -202,7 +202,7 @@ static void test_claims_garbage(void **state)
 		memcpy(copy, good.data, len);
 		for (int i = 0; round >= good.len && i < 3; i++) {
 			seed = seed * 1103515245 + 12345;
-			copy[(seed >> 8) % len] ^= (uint8_t)(seed >> 24);
+			copy[(seed >> 8) % (len + 1)] ^= (uint8_t)(seed >> 24);
 		}
 		if (codec_claims(arena, copy, len, &claims, &n, &err) == 0)
 			assert_true(n <= 2);

@@ -128,7 +128,7 @@ static void stop(struct env *env, uint64_t grace_us)
 static void env_init(struct env *env)
 {
 	*env = (struct env){ 0 };
-	strcpy(env->dir, "/tmp/test_rpc.XXXXXX");
+	snprintf(env->dir, sizeof(env->dir), "/tmp/test_rpc.XXXXXX");
 	assert_non_null(mkdtemp(env->dir));
 	env->service = xasprintf("%s/dra.sock", env->dir);
 	env->registration = xasprintf("%s/reg.sock", env->dir);
@@ -199,7 +199,7 @@ static int unary(grpc_channel *channel, grpc_completion_queue *cq, const struct 
 	grpc_op ops[6] = {
 		{ .op = GRPC_OP_SEND_INITIAL_METADATA },  { .op = GRPC_OP_SEND_MESSAGE },
 		{ .op = GRPC_OP_SEND_CLOSE_FROM_CLIENT }, { .op = GRPC_OP_RECV_INITIAL_METADATA },
-		{ .op = GRPC_OP_RECV_MESSAGE },		  { .op = GRPC_OP_RECV_STATUS_ON_CLIENT }
+		{ .op = GRPC_OP_RECV_MESSAGE },		  { .op = GRPC_OP_RECV_STATUS_ON_CLIENT },
 	};
 
 	grpc_metadata_array_init(&initial);
@@ -432,7 +432,7 @@ static int try_connect(const char *path)
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
-	strcpy(addr.sun_path, path);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 	return connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
 }
 
