@@ -161,16 +161,16 @@ static int write_hex(const struct unpacker *u, const char *path, const char *hex
 	struct buf b = { 0 };
 	int r = 0;
 
-	for (; r == 0 && *hex; hex += 2) {
+	for (; *hex; hex += 2) {
 		int high = hex_digit(hex[0]), low = high < 0 ? -1 : hex_digit(hex[1]);
-		char byte = (char)(high << 4 | low);
+		char byte;
 
-		if (low < 0)
+		if (high < 0 || low < 0) {
 			r = fail(u, err, "%s: want pairs of the digits 0-9a-f", path);
-		else
-			buf_add(&b, &byte, 1);
-		if (r < 0)
 			break;
+		}
+		byte = (char)(high << 4 | low);
+		buf_add(&b, &byte, 1);
 	}
 	if (r == 0)
 		r = write_file(u, path, b.data ? b.data : "", b.len, err);

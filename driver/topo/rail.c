@@ -308,12 +308,10 @@ static void inherit(struct builder *b)
 		inv->nics[i].rail_group = pf->rail_group;
 		inv->nics[i].rail_source = pf->rail_source;
 	}
-	for (size_t i = 0; i < inv->n_pairs; i++) {
-		const struct topo_pair *pair = &inv->pairs[i];
-
-		if (pair->best && inv->gpus[pair->gpu].rail_group < 0)
-			inv->gpus[pair->gpu].rail_group = inv->nics[pair->nic].rail_group;
-	}
+	for (size_t g = 0; g < inv->n_gpus; g++)
+		for (size_t n = 0; n < inv->n_nics && inv->gpus[g].rail_group < 0; n++)
+			if (inventory_pair(inv, g, n)->best)
+				inv->gpus[g].rail_group = inv->nics[n].rail_group;
 }
 
 void topo_set_rails(struct builder *b)
