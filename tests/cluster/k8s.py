@@ -430,6 +430,12 @@ class Cluster:
         wait("the tests' pods and claims are gone",
              lambda: not self.list("Pod") and not self.list("ResourceClaim"), timeout)
 
+    def foreign_claims(self):
+        """Claims of other namespaces that hold devices of our driver."""
+        claims = self.request("GET", f"{DRA}/resourceclaims")["items"]
+        return [f"{claim['metadata']['namespace']}/{claim['metadata']['name']}" for claim in claims
+                if claim["metadata"]["namespace"] != self.ns and self.results(claim)]
+
     def leftovers(self):
         """What the driver keeps on the nodes for claims: CDI specs and journal records."""
         found = []
