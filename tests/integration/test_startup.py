@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input and failures at the start: one clear line that names object, cause and cure; what can be served is."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+# pylint: disable=wrong-import-position
+from fakeapi import FakeAPI
+from kubelet import NODE, TWINRAIL, Node, make_claim, require, run_tests
+
+
+def run(*args, env=None):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("TWINRAIL_", "KUBERNETES_"))}
+    return subprocess.run(
+        [TWINRAIL, *args], capture_output=True, text=True, timeout=30, env={**clean, **(env or {})}
+    )
+
+
+def refused(words, *args, env=None):
+    """Ends with 2, nothing on stdout, and one line on stderr (before it: at most "starting") with all words."""
+    done = run(*args, env=env)
+    assert done.returncode == 2 and not done.stdout, done
+    lines = [line for line in done.stderr.splitlines() if " info " not in line]
+    assert len(lines) == 1, done.stderr
+    for word in words:
+        assert word in lines[0], f"{word!r} is not in {lines[0]!r}"
+
+
+@contextlib.contextmanager
+def folders():
+    with tempfile.TemporaryDirectory(prefix="twr-") as d:
+        d = pathlib.Path(d)
+        (d / "plugins").mkdir()
+        (d / "registry").mkdir()
+        yield d, [
+            "agent", "--node-name", NODE, "--plugins-dir", str(d / "plugins"),
+            "--registry-dir", str(d / "registry"), "--cdi-dir", str(d / "cdi"),
+        ]  # fmt: skip
+
+
+def wait_log(n, pattern, seconds=15):
+    end = time.monotonic() + seconds
+    while not re.search(pattern, n.log_text()):
+        assert time.monotonic() < end, f"{pattern!r} is not in:\n{n.log_text()}"
+        time.sleep(0.05)
+
+
+def empty(root):
+    shutil.rmtree(root)
+    (root / "sys" / "bus").mkdir(parents=True)
+    (root / "proc").mkdir()
+
+
+def test_usage():
+    refused(["--bogus", "--help"], "agent", "--bogus")
+    refused(["nonsense", "--help"], "nonsense")
+    refused(["--gpu", "maybe", "own"], "agent", "--gpu", "maybe")
+    refused(["TWINRAIL_PCIE_ROOT", "nowhere", "function"], "topo", env={"TWINRAIL_PCIE_ROOT": "nowhere"})
+    refused(["--publish", "cards", "card"], "agent", "--node-name", NODE, "--publish", "cards")
+    for command in ("agent", "topo", "slices", "snapshot"):
+        assert "Usage" in run(command, "--help").stdout
+    assert re.fullmatch(r"twinrail \d+\.\d+\.\d+\n", run("--version").stdout)
+
+
+def test_names():
+    refused(["--node-name", "spec.nodeName"], "agent")
+    refused(["--node-name", "Not_A_Node"], "agent", "--node-name", "Not_A_Node")
+    refused(["--driver-name", "36"], "agent", "--node-name", NODE, "--driver-name", "a" * 37)
+    refused(["--driver-name", "Twin_Rail"], "agent", "--node-name", NODE, "--driver-name", "Twin_Rail")
+
+
+def test_no_cluster():
+    with folders() as (d, agent):
+        refused(["KUBERNETES_SERVICE_HOST", "--kubeconfig"], *agent)
+        refused([str(d / "none"), "No such file"], *agent, "--kubeconfig", str(d / "none"))
+        (d / "bad").write_text("clusters: [\n")
+        refused([str(d / "bad"), "line"], *agent, "--kubeconfig", str(d / "bad"))
+
+
+def test_no_registry():
+    with folders() as (d, agent):
+        (d / "registry").rmdir()
+        refused([str(d / "registry"), "kubelet", "--registry-dir"], *agent)
+
+
+def test_unreadable_roots():
+    for command in ("topo", "slices"):
+        refused(["/does/not/exist", "--root"], command, "--root", "/does/not/exist")
+    with FakeAPI() as api, Node(api, start=False) as n:
+        n.root.rename(n.dir / "elsewhere")
+        n.start()
+        wait_log(n, r"cannot read the hardware.*root")
+        (n.dir / "elsewhere").rename(n.root)
+        n.process.send_signal(1)  # SIGHUP
+        wait_log(n, r"hardware read gpus=4")
+        n.prepare(make_claim(api, "c", [("nic", "card-0000-03-00")]))
+
+
+def test_no_pci_and_no_nics():
+    with FakeAPI() as api, Node(api, start=False) as n:
+        api.create("/api/v1/nodes", {"metadata": {"name": NODE}})
+        empty(n.root)
+        n.start()
+        wait_log(n, r"warn .*sys/bus/pci")
+        wait_log(n, r"slices published .*devices=0")
+        (pool,) = api.list("/apis/resource.k8s.io/v1/resourceslices")
+        assert not pool["spec"].get("devices"), pool  # an empty pool shows that the driver lives
+    done = run("topo", "--root", "/proc/self/fdinfo")
+    assert done.returncode == 0 and "0 GPUs, 0 NICs" in done.stdout, done
+
+
+def test_wrong_token():
+    with FakeAPI(token="right") as api, Node(api, start=False) as n:
+        api.kubeconfig(str(n.dir / "kubeconfig"), token="wrong")
+        n.start()
+        wait_log(n, r"error .*resourceslices.*(401|Unauthorized)")
+        # kubelet is served all the same
+        assert "Unauthorized" in n.refuse(make_claim(api, "c", [("nic", "card-0000-03-00")]))
+        api.kubeconfig(str(n.dir / "kubeconfig"))
+
+
+def test_api_server_away_at_start():
+    with FakeAPI() as api, Node(api, start=False) as n:
+        (n.dir / "kubeconfig").write_text(
+            (n.dir / "kubeconfig").read_text().replace(str(api.port), "1")
+        )
+        n.start()
+        wait_log(n, r"warn .*slices cannot be watched")
+        assert n.process.poll() is None
+
+
+if __name__ == "__main__":
+    require("protoc")
+    run_tests(globals())
