@@ -375,6 +375,20 @@ static void test_back_after_a_deletion_by_hand(void **state)
 	assert_int_equal(count("POST"), 1);
 }
 
+/* Somebody writes all the time; that must not put the repair off. */
+static void test_no_starvation(void **state)
+{
+	struct machine *m = published(200);
+
+	(void)state;
+	server_delete(slice_name(1));
+	for (int i = 0; i < 10; i++) {
+		server_edit(slice_name(0), "metadata.labels", json_pack("{s:i}", "a", i));
+		run_for(0.1);
+	}
+	check_published(m, NICS);
+}
+
 static void test_edits_by_hand_are_undone(void **state)
 {
 	struct machine *m = published(200);
@@ -555,6 +569,7 @@ static void test_lost_answer(void **state)
 	(void)state;
 	machine_nics(m, 300);
 	start_publisher(NICS);
+	server.watch_delay = 5000000; /* only a list tells */
 	server.fault = (struct fault){ "POST", 0, true, 2 };
 	set_machine(m);
 	run_for(10);
@@ -609,6 +624,7 @@ static void test_a_late_list_makes_no_doubles(void **state)
 	(void)state;
 	machine_nics(n, 200);
 	server.list_delay = 50000;
+	server.watch_delay = 1000000;
 	kube_watch_relist(server.watch);
 	set_machine(n);
 	run_for(10);
@@ -778,6 +794,7 @@ int main(void)
 		T(test_back_after_a_wipe),
 		T(test_a_wipe_event_by_event),
 		T(test_back_after_a_deletion_by_hand),
+		T(test_no_starvation),
 		T(test_edits_by_hand_are_undone),
 		T(test_obsolete_slices_are_deleted_first),
 		T(test_an_interrupted_update_goes_on),
