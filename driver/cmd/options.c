@@ -7,13 +7,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <yaml.h>
 
-#include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
+#include "base/yaml.h"
 #include "cmd/cmd.h"
 
-#define CONFIG_MAX (64 * 1024)
 #define DURATION_MAX_US (7ULL * 24 * 3600 * 1000000)
 
 const char *const option_log_formats[] = { "text", "json", NULL };
@@ -170,130 +169,55 @@ static int read_environment(const struct option_spec *spec, struct options *ret,
 	return 0;
 }
 
-/* One event of the --config file; the caller deletes it. */
-static int next_event(yaml_parser_t *parser, yaml_event_t *event, const char *file, struct err *err)
+/* The text of one value of the --config file as the command line would have it; NULL: none. */
+static char *config_text(const json_t *value)
 {
-	if (yaml_parser_parse(parser, event))
-		return 0;
-	return err_set(err, ERR_INVALID, EINVAL, "%s line %zu: not valid YAML: %s", file,
-		       parser->problem_mark.line + 1, parser->problem ? parser->problem : "?");
+	if (json_is_string(value))
+		return xstrdup(json_string_value(value));
+	if (json_is_boolean(value))
+		return xstrdup(json_is_true(value) ? "true" : "false");
+	if (json_is_integer(value))
+		return xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	return NULL;
 }
 
-/* Between "mapping start" and "mapping end": name, value, name, value, …  */
-static int config_entry(const struct option_spec *spec, const yaml_event_t *key,
-			const yaml_event_t *value, const char *file, struct strlist *seen,
-			struct options *ret, struct err *err)
+static int config_entry(const struct option_spec *spec, const char *file, const char *name,
+			const json_t *value, struct options *ret, struct err *err)
 {
-	size_t line = key->start_mark.line + 1;
-	_cleanup_free_ char *where = NULL;
-	const struct option_def *d;
-	const char *name, *text;
+	_cleanup_free_ char *where = xasprintf("%s: %.100s", file, name);
+	_cleanup_free_ char *text = config_text(value);
+	const struct option_def *d = find(spec, name);
 
-	if (key->type != YAML_SCALAR_EVENT)
-		return err_set(err, ERR_INVALID, EINVAL,
-			       "%s line %zu: not an option name; give \"option: value\" lines",
-			       file, line);
-	name = (const char *)key->data.scalar.value;
-	where = xasprintf("%s line %zu: %.100s", file, line, name);
-	d = find(spec, name);
 	if (!d)
 		return err_set(err, ERR_INVALID, EINVAL,
 			       "%s is not an option of \"twinrail %s\"; \"twinrail %s --help\" "
 			       "lists them",
 			       where, spec->command, spec->command);
-	if (strlist_has(seen, name))
-		return err_set(err, ERR_INVALID, EINVAL, "%s is given twice; remove one line",
-			       where);
-	strlist_add(seen, name);
-	if (value->type != YAML_SCALAR_EVENT)
+	if (!text)
 		return err_set(err, ERR_INVALID, EINVAL,
 			       "%s has no single value; write it as \"%s: value\"", where, name);
-	text = (const char *)value->data.scalar.value;
-	if (strlen(text) != value->data.scalar.length)
-		return err_set(err, ERR_INVALID, EINVAL, "%s has a NUL byte", where);
 	return store(d, text, where, ret, err);
-}
-
-static int config_mapping(const struct option_spec *spec, yaml_parser_t *parser, const char *file,
-			  struct options *ret, struct err *err)
-{
-	struct strlist seen = { 0 };
-	bool end = false;
-	int r = 0;
-
-	while (r == 0 && !end) {
-		yaml_event_t key, value;
-
-		r = next_event(parser, &key, file, err);
-		if (r < 0)
-			break;
-		if (key.type == YAML_MAPPING_END_EVENT) {
-			end = true;
-		} else {
-			r = next_event(parser, &value, file, err);
-			if (r == 0) {
-				r = config_entry(spec, &key, &value, file, &seen, ret, err);
-				yaml_event_delete(&value);
-			}
-		}
-		yaml_event_delete(&key);
-	}
-	strlist_done(&seen);
-	return r;
-}
-
-/* One document with one flat mapping, or nothing at all. */
-static int config_stream(const struct option_spec *spec, yaml_parser_t *parser, const char *file,
-			 struct options *ret, struct err *err)
-{
-	bool seen = false;
-
-	for (;;) {
-		yaml_event_t event;
-		yaml_event_type_t type;
-		size_t line;
-		int r = next_event(parser, &event, file, err);
-
-		if (r < 0)
-			return r;
-		type = event.type;
-		line = event.start_mark.line + 1;
-		/* A file of comments only is a document with one empty scalar, or none. */
-		if (type == YAML_SCALAR_EVENT && event.data.scalar.length == 0)
-			type = YAML_NO_EVENT;
-		yaml_event_delete(&event);
-		if (type == YAML_STREAM_END_EVENT)
-			return 0;
-		if (type == YAML_MAPPING_START_EVENT && !seen) {
-			seen = true;
-			r = config_mapping(spec, parser, file, ret, err);
-			if (r < 0)
-				return r;
-		} else if (type == YAML_MAPPING_START_EVENT || type == YAML_SCALAR_EVENT ||
-			   type == YAML_SEQUENCE_START_EVENT || type == YAML_ALIAS_EVENT) {
-			return err_set(err, ERR_INVALID, EINVAL,
-				       "%s line %zu: want one mapping of \"option: value\" lines",
-				       file, line);
-		}
-	}
 }
 
 static int read_config(const struct option_spec *spec, const char *file, struct options *ret,
 		       struct err *err)
 {
-	_cleanup_free_ char *text = NULL;
-	yaml_parser_t parser;
-	size_t len;
-	int r = file_read(file, CONFIG_MAX, &text, &len, err);
+	_cleanup_json_ json_t *config = NULL;
+	const char *name;
+	json_t *value;
+	int r = yaml_read(file, &config, err);
 
 	if (r < 0)
 		return err_wrap(err, "--config");
-	if (!yaml_parser_initialize(&parser))
-		abort(); /* out of memory */
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-	r = config_stream(spec, &parser, file, ret, err);
-	yaml_parser_delete(&parser);
-	return r;
+	if (!json_is_object(config) && !json_is_null(config))
+		return err_set(err, ERR_INVALID, EINVAL,
+			       "--config: %s: want one mapping of \"option: value\" lines", file);
+	json_object_foreach(config, name, value) {
+		r = config_entry(spec, file, name, value, ret, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* What getopt_long() found on the command line, before anything is stored. */
