@@ -52,8 +52,10 @@ struct agent {
 bool agent_parse_options(int argc, char **argv, struct agent_options *options,
 			 struct options *parsed, int *exit_code);
 
-/* agent_publish.c: publish as soon as no other instance of the driver on this node does; never fails,
- * tries again. */
+/*
+ * agent_publish.c: publish as soon as no other instance of the driver on this node does; never
+ * fails, tries again.
+ */
 void publish_start(struct agent *a);
 void publish_stop(struct agent *a);
 
