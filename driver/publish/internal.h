@@ -110,7 +110,7 @@ enum store_change {
 
 /* A full list; a set of enum store_change. */
 unsigned int store_listed(struct slice_store *store, json_t *items, uint64_t now_us);
-/* One event of a watch; a set of enum store_change.  Older states than the known one are ignored. */
+/* One event of a watch; a set of enum store_change.  States older than the known are ignored. */
 unsigned int store_event(struct slice_store *store, const char *type, json_t *object);
 /* The API server's answer to our create or update of "sent". */
 void store_wrote(struct slice_store *store, json_t *object, json_t *sent, uint64_t now_us);

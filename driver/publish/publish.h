@@ -62,7 +62,7 @@ struct publisher;
 int publisher_new(struct loop *loop, struct kube *kube, const struct publish_options *options,
 		  struct publisher **ret, struct err *err) __attribute__((warn_unused_result));
 void publisher_set(struct publisher *publisher, struct inventory *inv); /* takes a reference */
-/* Stops at once and leaves the slices as they are.  Before kube_free().  NULL is fine; returns NULL. */
+/* Leaves the slices as they are; before kube_free().  NULL is fine; returns NULL. */
 struct publisher *publisher_free(struct publisher *publisher);
 
 #endif

@@ -115,7 +115,7 @@ static void back_off(struct publisher *p, uint64_t at_least_us)
 	p->hold_until_us = clock_us() + delay;
 }
 
-/* Slices of a Node that was made anew vanish, because their owner has another UID: read it again. */
+/* Slices of a Node that was made anew vanish, as their owner has another UID: read it again. */
 static void forget_node(struct publisher *p)
 {
 	free(p->node_uid);

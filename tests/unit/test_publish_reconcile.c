@@ -723,10 +723,12 @@ static void test_random_histories(void **state)
 {
 	static const size_t sizes[] = { 0, 3, 128, 129, 257 };
 	const char *more = getenv("TWINRAIL_TEST_SEEDS");
-	unsigned int seeds = more ? (unsigned int)atoi(more) : 5;
+	unsigned int seeds = 5;
 	struct machine *m[ARRAY_SIZE(sizes)];
 
 	(void)state;
+	if (more)
+		assert_int_equal(parse_uint(more, 1000000, &seeds), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		m[i] = new_machine();
 		machine_nics(m[i], sizes[i]);
