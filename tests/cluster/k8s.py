@@ -5,6 +5,7 @@ The API is reached through one `kubectl proxy` on a unix socket: a request takes
 the same code serves the lab's cluster and any other that KUBECONFIG names.
 """
 import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -14,6 +15,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -139,6 +141,7 @@ class Cluster:
                 if not shutil.which(tool):
                     raise SystemExit(f"run: {tool} is needed in PATH for an existing cluster")
         else:
+            hold_instance()
             env = run(LAB, "env").stdout
             bin_dir = pathlib.Path(env.split('"')[1].split(":")[0])
             self.state = bin_dir.parent
@@ -447,8 +450,26 @@ class Cluster:
         return found
 
 
+def hold_instance():
+    """Wait until no other run, demo or bench uses this instance of the lab, and keep it until this process ends."""
+    if HELD:
+        return
+    state = pathlib.Path(run(LAB, "state").stdout.strip())
+    state.mkdir(parents=True, exist_ok=True)
+    HELD.append(open(state / "use.lock", "w", encoding="utf-8"))
+    try:
+        fcntl.flock(HELD[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"waiting for another run, demo or bench on {state}", file=sys.stderr, flush=True)
+        fcntl.flock(HELD[0], fcntl.LOCK_EX)
+
+
+HELD = []
+
+
 def bring_up(image=True):
     """The lab's cluster with the present image and machines; whether it had to be brought up. CalledProcessError."""
+    hold_instance()
     if image:
         subprocess.run([HERE / "image"], check=True)
     if subprocess.run([LAB, "status"], stdout=subprocess.DEVNULL, check=False).returncode:
