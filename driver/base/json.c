@@ -59,33 +59,70 @@ const char *json_path_string(const json_t *value, const char *path)
 	return json_string_value(json_path(value, path));
 }
 
-static void set_new(json_t *object, const char *key, json_t *value)
+static json_t *checked(json_t *value)
 {
-	if (json_object_set_new(object, key, value) < 0)
-		abort(); /* out of memory, or a string of ours that is not UTF-8 */
+	if (!value)
+		abort(); /* only memory can fail */
+	return value;
 }
 
-void json_set_string(json_t *object, const char *key, const char *value)
+json_t *json_new_object(void)
+{
+	return checked(json_object());
+}
+
+json_t *json_new_array(void)
+{
+	return checked(json_array());
+}
+
+json_t *json_new_string(const char *value)
 {
 	_cleanup_free_ char *copy = NULL;
 
-	if (!value)
-		return;
 	if (!utf8_valid(value, strlen(value))) { /* e.g. the name of a network device */
 		copy = xstrdup(value);
 		for (char *p = copy; *p; p++)
 			if ((unsigned char)*p >= 0x80)
 				*p = '?';
 	}
-	set_new(object, key, json_string(copy ? copy : value));
+	return checked(json_string(copy ? copy : value));
+}
+
+json_t *json_new_int(long long value)
+{
+	return checked(json_integer(value));
+}
+
+void json_set(json_t *object, const char *key, json_t *value)
+{
+	if (json_object_set_new(object, key, checked(value)) < 0)
+		abort(); /* out of memory, or a key of ours that is not UTF-8 */
+}
+
+void json_add(json_t *array, json_t *value)
+{
+	if (json_array_append_new(array, checked(value)) < 0)
+		abort();
+}
+
+void json_set_string(json_t *object, const char *key, const char *value)
+{
+	if (value)
+		json_set(object, key, json_new_string(value));
 }
 
 void json_set_int(json_t *object, const char *key, long long value)
 {
-	set_new(object, key, json_integer(value));
+	json_set(object, key, json_new_int(value));
 }
 
 void json_set_bool(json_t *object, const char *key, bool value)
 {
-	set_new(object, key, json_boolean(value));
+	json_set(object, key, json_boolean(value));
+}
+
+void json_add_string(json_t *array, const char *value)
+{
+	json_add(array, json_new_string(value));
 }

@@ -25,11 +25,26 @@ json_t *json_path(const json_t *value, const char *path);
 const char *json_path_string(const json_t *value, const char *path);
 
 /*
- * Set a string member; a NULL value sets nothing (an unknown fact is absent).  When it is not UTF-8
- * (names from the kernel need not be), each byte that is not ASCII becomes "?".
+ * New values that are never NULL: without memory the process ends, so that nothing is left out
+ * silently.  A string that is not UTF-8 (names from the kernel need not be) keeps its ASCII bytes,
+ * each other byte becomes "?".  The caller owns the reference.
  */
+json_t *json_new_object(void);
+json_t *json_new_array(void);
+json_t *json_new_string(const char *value);
+json_t *json_new_int(long long value);
+
+/*
+ * Set a member, append an element.  They take over the reference "value" and cannot fail: without
+ * memory, or for a "value" that is NULL, the process ends.
+ */
+void json_set(json_t *object, const char *key, json_t *value);
+void json_add(json_t *array, json_t *value);
+
+/* The same with json_new_*(); a NULL string sets no member (an unknown fact is absent). */
 void json_set_string(json_t *object, const char *key, const char *value);
 void json_set_int(json_t *object, const char *key, long long value);
 void json_set_bool(json_t *object, const char *key, bool value);
+void json_add_string(json_t *array, const char *value);
 
 #endif

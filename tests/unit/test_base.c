@@ -257,6 +257,13 @@ static void test_json(void **state)
 	/* a name from the kernel that is not UTF-8 */
 	json_set_string(v, "s", "eth\xff\xc3\xa9");
 	assert_string_equal(json_path_string(v, "s"), "eth???");
+	json_set(v, "list", json_new_array());
+	json_add(json_object_get(v, "list"), json_new_object());
+	json_add(json_object_get(v, "list"), json_new_int(7));
+	json_add_string(json_object_get(v, "list"), "eth\xff"); /* not lost */
+	free(s);
+	s = json_text(json_object_get(v, "list"));
+	assert_string_equal(s, "[{},7,\"eth?\"]");
 	json_decref(v);
 
 	v = NULL;
