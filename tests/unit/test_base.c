@@ -261,9 +261,9 @@ static void test_json(void **state)
 	json_add(json_object_get(v, "list"), json_new_object());
 	json_add(json_object_get(v, "list"), json_new_int(7));
 	json_add_string(json_object_get(v, "list"), "eth\xff"); /* not lost */
-	free(s);
 	s = json_text(json_object_get(v, "list"));
 	assert_string_equal(s, "[{},7,\"eth?\"]");
+	free(s);
 	json_decref(v);
 
 	v = NULL;
