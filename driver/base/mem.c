@@ -2,6 +2,7 @@
 #include "base/mem.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 static void *checked(void *p)

@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -46,12 +45,6 @@ static inline void closep(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
-}
-
-static inline void fclosep(FILE **f)
-{
-	if (*f)
-		fclose(*f);
 }
 
 #define _cleanup_free_ _cleanup_(freep)

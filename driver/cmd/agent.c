@@ -20,12 +20,48 @@
 #include "hw/hw.h"
 
 #define GRACE_US (20 * 1000000ULL)
-#define DISCOVER_RETRY_US (30 * 1000000ULL)
+#define RESCAN_MIN_US (1000000ULL)
+#define FAILED_GRACE_US (1000000ULL)
 
-/* Registered with kubelet before discovery: a node whose hardware is broken can still unprepare. */
+static void log_inventory(const struct inventory *inv, uint64_t start_us)
+{
+	log_info("hardware read", KV("gpus", "%zu", inv->n_gpus), KV("nics", "%zu", inv->n_nics),
+		 KV("cards", "%zu", inv->n_cards), KV("rails", "%d", inv->rail_count),
+		 KV("topology", "%s", topo_class_name(inv->topology_class)),
+		 KV("ms", "%.1f", (double)(clock_us() - start_us) / 1000));
+	for (size_t i = 0; i < inv->n_warnings; i++)
+		log_warn("topology", KV("code", "%s", inv->warnings[i].code),
+			 KV("object", "%s",
+			    inv->warnings[i].object ? inv->warnings[i].object : "node"),
+			 KV("warning", "%s", inv->warnings[i].message));
+}
+
+/* Takes over the reference. */
+static void take_inventory(struct agent *a, struct inventory *inv, uint64_t start_us)
+{
+	_cleanup_json_ json_t *json = topo_to_json(inv);
+
+	if (a->topology && json_equal(a->topology, json)) {
+		inventory_unref(inv);
+		return;
+	}
+	json_decref(a->topology);
+	a->topology = TAKE_PTR(json);
+	log_inventory(inv, start_us);
+	inventory_unref(a->inventory);
+	a->inventory = inv;
+	preparer_set(a->preparer, inv);
+	if (a->publisher)
+		publisher_set(a->publisher, inv);
+}
+
+/*
+ * Read the hardware, now and every --rescan: a driver that is loaded later, a renamed link, a NIC
+ * that is gone.  Registered with kubelet before the first time: a node whose hardware is broken
+ * can still unprepare.
+ */
 static void discover(struct agent *a)
 {
-	_cleanup_(inventory_unrefp) struct inventory *inv = NULL;
 	const struct topo_options to = {
 		.pcie_root = (enum pcie_root_policy)a->options.published.pcie_root,
 		.node_name = a->publish.node_name,
@@ -34,27 +70,13 @@ static void discover(struct agent *a)
 	uint64_t start = clock_us();
 	struct err err = { 0 };
 
+	loop_timer_set(a->discover_timer, a->options.rescan_us);
 	if (hw_read(a->options.root, &machine, &err) < 0) {
 		log_error("cannot read the hardware, will try again", KV("error", "%s", err.msg));
-		loop_timer_set(a->discover_timer, DISCOVER_RETRY_US);
 		return;
 	}
-	inv = topo_build(machine, &to);
+	take_inventory(a, topo_build(machine, &to), start);
 	hw_free(machine);
-	log_info("hardware read", KV("gpus", "%zu", inv->n_gpus), KV("nics", "%zu", inv->n_nics),
-		 KV("cards", "%zu", inv->n_cards), KV("rails", "%d", inv->rail_count),
-		 KV("topology", "%s", topo_class_name(inv->topology_class)),
-		 KV("ms", "%.1f", (double)(clock_us() - start) / 1000));
-	for (size_t i = 0; i < inv->n_warnings; i++)
-		log_warn("topology", KV("code", "%s", inv->warnings[i].code),
-			 KV("object", "%s",
-			    inv->warnings[i].object ? inv->warnings[i].object : "node"),
-			 KV("warning", "%s", inv->warnings[i].message));
-	inventory_unref(a->inventory);
-	a->inventory = inventory_ref(inv);
-	preparer_set(a->preparer, inv);
-	if (a->publisher)
-		publisher_set(a->publisher, inv);
 }
 
 static void on_discover_timer(void *data)
@@ -87,21 +109,28 @@ static void on_registered(bool ok, const char *error, void *data)
 		log_error("kubelet refused the registration", KV("error", "%s", error));
 }
 
-static void on_failed(const struct err *err, void *data)
-{
-	struct agent *a = data;
-
-	log_error("the service for kubelet ended, exiting so that the pod is started again",
-		  KV("error", "%s", err->msg));
-	loop_quit(a->loop, EXIT_WRONG);
-}
-
 static void on_server_stopped(void *data)
 {
 	struct agent *a = data;
 
 	a->server = NULL;
-	loop_quit(a->loop, EXIT_OK);
+	loop_quit(a->loop, a->exit_code);
+}
+
+static void stop(struct agent *a, uint64_t grace_us, int exit_code)
+{
+	if (a->stopping)
+		return;
+	a->stopping = true;
+	a->exit_code = exit_code;
+	dra_server_stop(a->server, grace_us, on_server_stopped, a);
+}
+
+static void on_failed(const struct err *err, void *data)
+{
+	log_error("the service for kubelet ended, exiting so that the pod is started again",
+		  KV("error", "%s", err->msg));
+	stop(data, FAILED_GRACE_US, EXIT_WRONG);
 }
 
 static void on_signal(int signo, void *data)
@@ -113,11 +142,8 @@ static void on_signal(int signo, void *data)
 		discover(a);
 		return;
 	}
-	if (a->stopping)
-		return;
-	a->stopping = true;
 	log_info("stopping", KV("signal", "%s", strsignal(signo)));
-	dra_server_stop(a->server, GRACE_US, on_server_stopped, a);
+	stop(a, GRACE_US, EXIT_OK);
 }
 
 static int make_dirs(struct agent *a, struct err *err)
@@ -218,6 +244,7 @@ static void agent_stop(struct agent *a)
 	kube_free(a->kube);
 	loop_timer_free(a->discover_timer);
 	inventory_unref(a->inventory);
+	json_decref(a->topology);
 	loop_free(a->loop);
 	free(a->data_dir);
 }
@@ -245,7 +272,9 @@ int cmd_agent(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 
 	exit_code = EXIT_USAGE;
-	if (published_check(&a.options.published, &a.publish, &err) == 0) {
+	if (a.options.rescan_us < RESCAN_MIN_US)
+		err_set(&err, ERR_INVALID, EINVAL, "--rescan must be at least 1s");
+	else if (published_check(&a.options.published, &a.publish, &err) == 0) {
 		a.data_dir = a.options.data_dir
 				     ? xstrdup(a.options.data_dir)
 				     : xasprintf("%s/%s", a.options.plugins_dir, a.publish.driver);

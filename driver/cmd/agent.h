@@ -21,6 +21,7 @@ struct agent_options {
 	const char *pod_uid;
 	const char *plugins_dir, *registry_dir, *cdi_dir, *data_dir;
 	const char *kubeconfig, *root;
+	uint64_t rescan_us;
 	unsigned int log_format; /* enum log_format */
 	bool verbose;
 };
@@ -29,7 +30,7 @@ struct agent_options {
 	{                                                                                          \
 		.published = PUBLISHED_DEFAULT, .plugins_dir = "/var/lib/kubelet/plugins",         \
 		.registry_dir = "/var/lib/kubelet/plugins_registry", .cdi_dir = "/var/run/cdi",    \
-		.root = "/",                                                                       \
+		.root = "/", .rescan_us = 60 * 1000000ULL,                                         \
 	}
 
 struct agent {
@@ -43,9 +44,11 @@ struct agent {
 	struct preparer *preparer;
 	struct publisher *publisher;
 	struct inventory *inventory;
+	json_t *topology; /* of the inventory, to see whether a new one differs */
 	struct loop_timer *discover_timer, *publish_timer;
 	int publish_lock; /* descriptor of <data dir>/publish.lock, -1 */
 	bool stopping, waiting_for_lock;
+	int exit_code; /* when it has stopped */
 };
 
 /* agent_options.c: as options_begin(). */

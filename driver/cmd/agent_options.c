@@ -20,6 +20,8 @@ bool agent_parse_options(int argc, char **argv, struct agent_options *o, struct 
 		  "where CDI specs of claims are written", NULL, 0 },
 		{ "kubeconfig", 0, OPTION_STRING, &o->kubeconfig, "FILE",
 		  "how to reach the API server [the pod's service account]", NULL, 0 },
+		{ "rescan", 0, OPTION_DURATION, &o->rescan_us, "TIME",
+		  "how often the hardware is read again", NULL, 0 },
 		OPTION_ROOT(&o->root),
 		OPTION_VERBOSE(&o->verbose),
 		OPTION_LOG_FORMAT(&o->log_format),

@@ -36,6 +36,11 @@ int published_check(const struct published *p, struct publish_options *ret, stru
 			p->driver_name, strlen(p->driver_name), DRIVER_NAME_MAX);
 	if (publish_parse_kinds(p->publish, &kinds, err) < 0)
 		return err_wrap(err, "--publish");
+	if (kinds & PUBLISH_GPU && p->gpu == 0)
+		return err_set(
+			err, ERR_INVALID, EINVAL,
+			"--publish names gpu, but --gpu is off: GPUs are the vendor's driver's "
+			"then; give --gpu=own, or leave gpu out");
 	if (p->gpu == 1)
 		kinds |= PUBLISH_GPU;
 	*ret = (struct publish_options){

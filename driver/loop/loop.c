@@ -187,6 +187,8 @@ int loop_run(struct loop *loop)
 		struct epoll_event events[32];
 		int n = epoll_wait(loop->epfd, events, ARRAY_SIZE(events), next_timeout(loop));
 
+		if (n < 0 && errno != EINTR)
+			abort(); /* the descriptor is gone: a bug of ours */
 		for (int i = 0; i < n && !loop->quit; i++) {
 			struct loop_fd *s = events[i].data.ptr;
 

@@ -71,6 +71,11 @@ def test_usage():
     assert re.fullmatch(r"twinrail \d+\.\d+\.\d+\n", run("--version").stdout)
 
 
+def test_contradictions():
+    refused(["--publish", "--gpu", "own"], "agent", "--node-name", NODE, "--publish", "card,gpu")
+    refused(["--rescan", "1s"], "agent", "--node-name", NODE, "--rescan", "0s")
+
+
 def test_names():
     refused(["--node-name", "spec.nodeName"], "agent")
     refused(["--node-name", "Not_A_Node"], "agent", "--node-name", "Not_A_Node")
@@ -116,6 +121,30 @@ def test_no_pci_and_no_nics():
         assert not pool["spec"].get("devices"), pool  # an empty pool shows that the driver lives
     done = run("topo", "--root", "/proc/self/fdinfo")
     assert done.returncode == 0 and "0 GPUs, 0 NICs" in done.stdout, done
+
+
+def test_driver_loaded_later():
+    """What appears after the start is published without a restart; what did not change is not written again."""
+    with FakeAPI() as api, Node(api, args=["--rescan", "1s"], start=False) as n:
+        api.create("/api/v1/nodes", {"metadata": {"name": NODE}})
+        rdma = n.root / "sys" / "class" / "infiniband"
+        rdma.rename(n.dir / "later")
+        n.start()
+        wait_log(n, r"slices published .*devices=0")
+        time.sleep(2.5)
+        assert len(api.requests("PUT")) == 0 and n.log_text().count("hardware read") == 1
+        (n.dir / "later").rename(rdma)
+        wait_log(n, r"hardware read .*cards=5")
+        wait_log(n, r"slices published .*devices=[1-9]")
+
+
+def test_socket_lost_for_good():
+    """Ends in order, for the DaemonSet to start it again."""
+    with FakeAPI() as api, Node(api) as n:
+        shutil.rmtree(n.registry)
+        assert n.process.wait(40) == 1, n.log_text()
+        assert "exiting so that the pod is started again" in n.log_text()
+        assert not n.socket.exists()
 
 
 def test_wrong_token():
