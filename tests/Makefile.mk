@@ -40,8 +40,11 @@ demo: deps ## bring up a cluster with fake machines and show twinrail in it
 demo-clean: ## take the demonstration's cluster down
 	@tests/cluster/lab down
 
-bench: all ## measure against the budgets of docs/design.md
+bench: all $(BUILD)/bench/floor ## measure against the budgets of docs/design.md
 	@tests/cluster/bench
+
+$(BUILD)/bench/%: tests/bench/%.c $(LIB)
+	$(Q)mkdir -p $(@D); echo "  LD    $@"; $(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 image: ## build build/twinrail-image.tar from the Dockerfile
 	@tests/cluster/image
