@@ -170,6 +170,13 @@ bool is_dns_subdomain(const char *s)
 	}
 }
 
+bool is_uid(const char *s)
+{
+	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
+
+	return n > 0 && n <= UID_MAX && s[n] == '\0' && s[0] != '-' && s[n - 1] != '-';
+}
+
 void buf_add(struct buf *b, const void *data, size_t len)
 {
 	if (b->len + len + 1 > b->cap) {

@@ -42,6 +42,14 @@ bool utf8_valid(const char *s, size_t len);
 bool is_dns_label(const char *s); /* RFC 1123 label, at most 63 bytes */
 bool is_dns_subdomain(const char *s); /* RFC 1123 subdomain, at most 253 bytes */
 
+/*
+ * A Kubernetes UID that is safe as (part of) a file name and of a CDI device name: 1 to UID_MAX
+ * ASCII letters, digits and '-', which is neither first nor last.  The API server makes UUIDs;
+ * static pods have other ones.
+ */
+#define UID_MAX 63
+bool is_uid(const char *s);
+
 /* A growing string.  Zero-initialise; buf_done() frees; "data" is NULL or NUL-terminated. */
 struct buf {
 	char *data;

@@ -3,8 +3,7 @@
 
 #include <errno.h>
 
-/* The longest name with which <plugins>/<driver>/dra-<pod uid>.sock fits into a socket address. */
-#define DRIVER_NAME_MAX 36
+#include "rpc/dra.h"
 
 const char *const published_gpu_words[] = { "off", "own", NULL };
 const char *const published_pcie_root_words[] = { "auto", "function", "data-direct", NULL };
@@ -23,17 +22,8 @@ int published_check(const struct published *p, struct publish_options *ret, stru
 			       "--node-name '%s' cannot be a node's name: give the name that "
 			       "\"kubectl get nodes\" shows",
 			       p->node_name);
-	if (!is_dns_subdomain(p->driver_name))
-		return err_set(err, ERR_INVALID, EINVAL,
-			       "--driver-name '%s' is not a DNS subdomain in lower case like "
-			       "twinrail.dev",
-			       p->driver_name);
-	if (strlen(p->driver_name) > DRIVER_NAME_MAX)
-		return err_set(
-			err, ERR_INVALID, ENAMETOOLONG,
-			"--driver-name '%s' has %zu characters: at most %d fit into the path "
-			"of a socket",
-			p->driver_name, strlen(p->driver_name), DRIVER_NAME_MAX);
+	if (dra_driver_name_check(p->driver_name, err) < 0)
+		return err_wrap(err, "--driver-name");
 	if (publish_parse_kinds(p->publish, &kinds, err) < 0)
 		return err_wrap(err, "--publish");
 	if (kinds & PUBLISH_GPU && p->gpu == 0)

@@ -11,19 +11,6 @@
 #define CONFIG_API_VERSION "twinrail.dev/v1"
 #define CONFIG_KIND "NicConfig"
 
-bool uid_valid(const char *uid)
-{
-	size_t n = strlen(uid);
-
-	if (n == 0 || n > 64 || uid[0] == '-' || uid[n - 1] == '-')
-		return false;
-	for (const char *p = uid; *p; p++)
-		if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
-		      (*p >= '0' && *p <= '9') || *p == '-'))
-			return false;
-	return true;
-}
-
 char *request_main(const char *request)
 {
 	return xstrndup(request, (size_t)(strchrnul(request, '/') - request));
@@ -206,7 +193,7 @@ static int parse_result(struct claim *c, size_t *cap, const json_t *entry, const
 		return err->code;
 	if (!request_valid(request))
 		return err_set(err, ERR_INVALID, EINVAL, "\"%s\" is not a request name", request);
-	if (share && (!json_is_string(share) || !uid_valid(json_string_value(share))))
+	if (share && (!json_is_string(share) || !is_uid(json_string_value(share))))
 		return err_set(err, ERR_INVALID, EINVAL, "\"shareID\" is not a UID");
 	res = array_push(c->results, c->n_results, *cap);
 	res->request = xstrdup(request);
@@ -253,7 +240,7 @@ static int parse_consumers(struct claim *c, const json_t *consumers, struct err 
 
 		if ((group && *group) || !resource || !streq(resource, "pods") || !name || !uid)
 			continue;
-		if (!is_dns_subdomain(name) || !uid_valid(uid))
+		if (!is_dns_subdomain(name) || !is_uid(uid))
 			return err_set(err, ERR_INVALID, EINVAL,
 				       "entry %zu of \"reservedFor\" names no valid pod", i);
 		if (!c->pod_name) {

@@ -61,9 +61,6 @@ json_t *nic_config_to_json(const struct nic_config *config);
 int nic_config_from_json(const json_t *object, struct nic_config *ret, struct err *err)
 	__attribute__((warn_unused_result));
 
-/* A Kubernetes UID that is safe as part of a file name and of a CDI device name. */
-bool uid_valid(const char *uid);
-
 static inline void claim_freep(struct claim **claim)
 {
 	claim_free(*claim);

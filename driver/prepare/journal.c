@@ -114,7 +114,7 @@ static char *uid_of(const char *file)
 	if (!ends_with(file, ".json"))
 		return NULL;
 	uid = xstrndup(file, strlen(file) - strlen(".json"));
-	return uid_valid(uid) ? TAKE_PTR(uid) : NULL;
+	return is_uid(uid) ? TAKE_PTR(uid) : NULL;
 }
 
 int journal_load_all(struct journal *j, struct record_list *ret, struct err *err)

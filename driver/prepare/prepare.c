@@ -104,7 +104,7 @@ static void op_claim_init(struct op *op, size_t i, const char *namespace, const 
 	c->uid = xstrdup(uid);
 	op->work[i].uid = c->uid;
 	/* these become parts of file names and of a URL */
-	if (!uid_valid(uid) || !is_dns_label(namespace) || !is_dns_subdomain(name))
+	if (!is_uid(uid) || !is_dns_label(namespace) || !is_dns_subdomain(name))
 		err_set(&c->err, ERR_INVALID, EINVAL,
 			"kubelet asks for a claim with an invalid namespace, name or uid");
 }

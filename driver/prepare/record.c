@@ -236,7 +236,7 @@ static int read_record(struct record *r, json_t *object, struct err *err)
 	if (i == ARRAY_SIZE(state_names))
 		return bad(err, "state");
 	r->state = (enum record_state)i;
-	if (!uid_valid(r->uid) || !is_dns_label(r->namespace) || !is_dns_subdomain(r->name))
+	if (!is_uid(r->uid) || !is_dns_label(r->namespace) || !is_dns_subdomain(r->name))
 		return bad(err, "uid");
 	if (!json_is_array(devices) || json_array_size(devices) > CLAIM_RESULTS_MAX)
 		return bad(err, "devices");

@@ -30,7 +30,6 @@ typedef K8s__Io__Kubelet__Pkg__Apis__Dra__V1__NodeUnprepareResourceResponse pb_u
  */
 #define ARENA_DECODE_MAX (4u << 20)
 #define ARENA_CHUNK 4096u
-#define UID_MAX 63
 
 struct chunk {
 	struct chunk *next;
@@ -180,21 +179,13 @@ static void *decode(struct arena *arena, const ProtobufCMessageDescriptor *desc,
 	return NULL;
 }
 
-/* Kubernetes' UIDs are UUIDs; ours to insist on is that one can be a file name. */
-static bool is_uid(const char *s)
-{
-	size_t len = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
-
-	return len > 0 && len <= UID_MAX && s[len] == '\0' && s[0] != '.' && s[0] != '-';
-}
-
 static int check_claim(const pb_claim *c, size_t i, struct err *err)
 {
 	if (!is_uid(c->uid))
 		return err_set(
 			err, ERR_INVALID, EINVAL,
-			"claim %zu: uid \"%.64s\" is not 1 to %d letters, digits, '-', '_', '.'", i,
-			c->uid, UID_MAX);
+			"claim %zu: uid \"%.64s\" is not 1 to %d letters, digits, '-' between them",
+			i, c->uid, UID_MAX);
 	if (!is_dns_label(c->namespace_))
 		return err_set(err, ERR_INVALID, EINVAL,
 			       "claim %s: namespace \"%.64s\" is not a DNS label", c->uid,

@@ -9,7 +9,6 @@
 
 /* With kubelet's default directories a longer name makes service sockets of more than 107 bytes. */
 #define DRIVER_NAME_MAX 36
-#define POD_UID_MAX 64
 
 static bool fits(const char *path)
 {
@@ -65,10 +64,19 @@ static char *registration_path(const char *driver, const char *dir, const char *
 	return xasprintf("%s/dra-%s-reg.sock", dir, both_hash);
 }
 
-/* It becomes part of file names. */
-static bool is_pod_uid(const char *s)
+int dra_driver_name_check(const char *name, struct err *err)
 {
-	return strlen(s) <= POD_UID_MAX && is_dns_label(s);
+	if (!is_dns_subdomain(name))
+		return err_set(err, ERR_INVALID, EINVAL,
+			       "driver name \"%s\" is not a DNS subdomain: use lower-case letters, "
+			       "digits, '-' and '.', like twinrail.dev",
+			       name);
+	if (strlen(name) > DRIVER_NAME_MAX)
+		return err_set(err, ERR_INVALID, ENAMETOOLONG,
+			       "driver name \"%s\" has %zu characters, at most %d fit into the "
+			       "paths of kubelet's sockets: choose a shorter name",
+			       name, strlen(name), DRIVER_NAME_MAX);
+	return 0;
 }
 
 int dra_socket_paths(const char *driver_name, const char *plugin_dir, const char *registry_dir,
@@ -77,23 +85,16 @@ int dra_socket_paths(const char *driver_name, const char *plugin_dir, const char
 {
 	_cleanup_free_ char *service = NULL, *registration = NULL;
 	bool rolling = pod_uid && *pod_uid;
+	int r = dra_driver_name_check(driver_name, err);
 
-	if (!is_dns_subdomain(driver_name))
-		return err_set(err, ERR_INVALID, EINVAL,
-			       "driver name \"%s\" is not a DNS subdomain: use lower-case letters, "
-			       "digits, '-' and '.'",
-			       driver_name);
-	if (strlen(driver_name) > DRIVER_NAME_MAX)
-		return err_set(err, ERR_INVALID, ENAMETOOLONG,
-			       "driver name \"%s\" has %zu characters, at most %d fit into the "
-			       "paths of kubelet's sockets: choose a shorter name",
-			       driver_name, strlen(driver_name), DRIVER_NAME_MAX);
+	if (r < 0)
+		return r;
 	if (plugin_dir[0] != '/' || registry_dir[0] != '/')
 		return err_set(err, ERR_INVALID, EINVAL,
 			       "directories \"%s\" and \"%s\" must be absolute: kubelet opens the "
 			       "sockets by the same path",
 			       plugin_dir, registry_dir);
-	if (rolling && !is_pod_uid(pod_uid))
+	if (rolling && !is_uid(pod_uid))
 		return err_set(err, ERR_INVALID, EINVAL,
 			       "pod UID \"%.80s\" is not a UID: take it from metadata.uid through "
 			       "the downward API",

@@ -225,6 +225,27 @@ static void test_mem(void **state)
 	closep(&fd);
 }
 
+static void test_uid(void **state)
+{
+	char text[UID_MAX + 2] = { 0 };
+
+	(void)state;
+	assert_true(is_uid("aaaaaaaa-0000-4000-8000-00000000000F"));
+	assert_true(is_uid("1"));
+	memset(text, 'x', UID_MAX);
+	assert_true(is_uid(text));
+	text[UID_MAX] = 'x';
+	assert_false(is_uid(text));
+	assert_false(is_uid(""));
+	assert_false(is_uid("../x"));
+	assert_false(is_uid("a/b"));
+	assert_false(is_uid("-a"));
+	assert_false(is_uid("a-"));
+	assert_false(is_uid("a.b"));
+	assert_false(is_uid("a_b"));
+	assert_false(is_uid("\xc3\xa9"));
+}
+
 static void test_json(void **state)
 {
 	static const char text[] = "{\"b\":{\"c\":[1,\"x\"]},\"a\":\"y\"}";
@@ -361,8 +382,8 @@ int main(void)
 		cmocka_unit_test(test_strings), cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_names),	cmocka_unit_test(test_buf),
 		cmocka_unit_test(test_strlist), cmocka_unit_test(test_mem),
-		cmocka_unit_test(test_json),	cmocka_unit_test(test_clock),
-		cmocka_unit_test(test_log),
+		cmocka_unit_test(test_json),	cmocka_unit_test(test_uid),
+		cmocka_unit_test(test_clock),	cmocka_unit_test(test_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

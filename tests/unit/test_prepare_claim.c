@@ -224,30 +224,12 @@ static void config_of_others(void **state)
 	assert_int_equal(claim_parse(o, DRIVER, UID_A, &c, &err), 0);
 }
 
-static void uids(void **state)
-{
-	(void)state;
-	assert_true(uid_valid(UID_A));
-	assert_true(uid_valid("1"));
-	assert_false(uid_valid(""));
-	assert_false(uid_valid("../x"));
-	assert_false(uid_valid("a/b"));
-	assert_false(uid_valid("-a"));
-	assert_false(uid_valid("a."));
-	assert_false(
-		uid_valid("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(own_results_only),
-		cmocka_unit_test(malformed),
-		cmocka_unit_test(too_many),
-		cmocka_unit_test(config_merge),
-		cmocka_unit_test(config_strict),
-		cmocka_unit_test(config_of_others),
-		cmocka_unit_test(uids),
+		cmocka_unit_test(own_results_only), cmocka_unit_test(malformed),
+		cmocka_unit_test(too_many),	    cmocka_unit_test(config_merge),
+		cmocka_unit_test(config_strict),    cmocka_unit_test(config_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,6 +147,8 @@ static void test_claims_bounds(void **state)
 	assert_claim_refused("default", "../../etc/x", "c", "uid");
 	assert_claim_refused("default", "..", "c", "uid");
 	assert_claim_refused("default", "a/b", "c", "uid");
+	assert_claim_refused("default", "a.b", "c", "uid"); /* what prepare/ cannot take either */
+	assert_claim_refused("default", "a-", "c", "uid");
 	assert_claim_refused("", "u", "c", "claim u: namespace");
 	assert_claim_refused(longest, "u", "c", "namespace");
 	assert_claim_refused("a/b", "u", "c", "namespace");

@@ -87,6 +87,9 @@ static void test_refused(void **state)
 	refuse("twinrail.dev", "p", "/r", NULL, "absolute");
 	refuse("twinrail.dev", "/p", "r", NULL, "absolute");
 	refuse("twinrail.dev", "/p", "/r", "../x", "pod UID");
+	assert_int_equal(dra_driver_name_check(LONG_NAME, NULL), 0);
+	assert_int_equal(dra_driver_name_check(LONG_NAME "a", NULL), -ENAMETOOLONG);
+	assert_int_equal(dra_driver_name_check("Twinrail", NULL), -EINVAL);
 	refuse("twinrail.dev", "/p", registry_of(90), NULL, "112 bytes, at most 107");
 	refuse(LONG_NAME, "/p", registry_of(72), UID, "108 bytes, at most 107");
 	refuse("twinrail.dev", registry_of(70), "/r", UID, "at most 107");
