@@ -42,7 +42,8 @@ struct hw_netdev {
 	char *address, *oper_state, *phys_switch_id, *phys_port_name;
 	char *kind; /* DEVTYPE: "vlan", "ipvlan", "macvlan", "bridge", "bond" */
 	int mtu, ifindex, iflink, type;
-	struct strlist upper, lower; /* names of netdevs above and below */
+	struct strlist lower; /* names of the netdevs below it */
+	char *master; /* the bond, bridge, OVS or VRF that it belongs to */
 };
 
 struct hw_gid {

@@ -24,18 +24,14 @@ static char *dev_type(const struct hw_root *root, const char *dir)
 	return type;
 }
 
-static void read_neighbours(const struct hw_root *root, const char *dir, struct hw_netdev *netdev)
+static void read_lower(const struct hw_root *root, const char *dir, struct hw_netdev *netdev)
 {
 	struct strlist names = { 0 };
 
-	if (hw_list(root, dir, HW_MAX_NETDEVS, &names) == 0) {
-		for (size_t i = 0; i < names.n; i++) {
-			if (starts_with(names.items[i], "upper_"))
-				strlist_add(&netdev->upper, names.items[i] + 6);
-			else if (starts_with(names.items[i], "lower_"))
+	if (hw_list(root, dir, HW_MAX_NETDEVS, &names) == 0)
+		for (size_t i = 0; i < names.n; i++)
+			if (starts_with(names.items[i], "lower_"))
 				strlist_add(&netdev->lower, names.items[i] + 6);
-		}
-	}
 	strlist_done(&names);
 }
 
@@ -57,12 +53,13 @@ static void read_netdev(const struct hw_root *root, const char *name, struct hw_
 		.phys_switch_id = hw_attr(root, dir, "phys_switch_id"),
 		.phys_port_name = hw_attr(root, dir, "phys_port_name"),
 		.kind = dev_type(root, dir),
+		.master = hw_link_base(root, dir, "master"),
 		.mtu = hw_attr_int(root, dir, "mtu", HW_UNKNOWN),
 		.ifindex = hw_attr_int(root, dir, "ifindex", HW_UNKNOWN),
 		.iflink = hw_attr_int(root, dir, "iflink", HW_UNKNOWN),
 		.type = hw_attr_int(root, dir, "type", HW_UNKNOWN),
 	};
-	read_neighbours(root, dir, netdev);
+	read_lower(root, dir, netdev);
 }
 
 void hw_read_net(const struct hw_root *root, struct hw_machine *machine)
@@ -159,6 +156,6 @@ void hw_netdev_done(struct hw_netdev *netdev)
 	free(netdev->phys_switch_id);
 	free(netdev->phys_port_name);
 	free(netdev->kind);
-	strlist_done(&netdev->upper);
+	free(netdev->master);
 	strlist_done(&netdev->lower);
 }

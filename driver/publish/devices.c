@@ -52,9 +52,15 @@ static const struct topo_card *atomic_card(const struct inventory *inv, const st
 	return &inv->cards[nic->card];
 }
 
-static bool is_published_card(const struct topo_card *card)
+/* The NICs that the node itself uses are never handed out (docs/design.md §6). */
+static bool is_published_card(const struct inventory *inv, const struct topo_card *card)
 {
-	return card->atomic && card->n_members > 0;
+	if (!card->atomic)
+		return false;
+	for (size_t i = 0; i < card->n_members; i++)
+		if (inv->nics[card->members[i]].role == ROLE_FRONTEND)
+			return false;
+	return card->n_members > 0;
 }
 
 unsigned int publish_effective_kinds(const struct inventory *inv, unsigned int kinds)
@@ -62,7 +68,7 @@ unsigned int publish_effective_kinds(const struct inventory *inv, unsigned int k
 	size_t n = 0;
 
 	for (size_t i = 0; i < inv->n_cards; i++)
-		n += is_published_card(&inv->cards[i]);
+		n += is_published_card(inv, &inv->cards[i]);
 	return n > PUBLISH_PF_MAX_CARDS ? kinds & ~(unsigned int)PUBLISH_PF : kinds;
 }
 
@@ -106,7 +112,7 @@ static void sorted_cards(const struct inventory *inv, struct items *ret)
 		const struct topo_card *card = &inv->cards[i];
 		const char *lowest = NULL;
 
-		if (!is_published_card(card))
+		if (!is_published_card(inv, card))
 			continue;
 		for (size_t m = 0; m < card->n_members; m++) {
 			const char *bus_id = inv->nics[card->members[m]].bus_id;
@@ -124,9 +130,12 @@ static void sorted_nics(const struct inventory *inv, bool of_cards, struct items
 {
 	for (size_t i = 0; i < inv->n_nics; i++) {
 		const struct topo_nic *nic = &inv->nics[i];
-		bool member = atomic_card(inv, nic) != NULL;
+		const struct topo_card *card = atomic_card(inv, nic);
 
-		if (of_cards ? member && !nic->is_vf : !member && nic->standalone)
+		if (nic->role == ROLE_FRONTEND)
+			continue;
+		if (of_cards ? card && !nic->is_vf && is_published_card(inv, card)
+			     : !card && nic->standalone)
 			items_add(ret, nic, nic->bus_id);
 	}
 	items_sort(ret);

@@ -41,7 +41,7 @@ void topo_add_nics(struct builder *b);
 void topo_match_data_direct(struct builder *b); /* dma_bus_id of PFs */
 void topo_add_cards(struct builder *b); /* cards, standalone; may take dma_bus_id back */
 void topo_set_roots(struct builder *b); /* places, pcie_root, pcie_switch of NICs */
-void topo_set_frontends(struct builder *b); /* role of what has a default route */
+void topo_set_frontends(struct builder *b); /* role of what the node itself uses */
 void topo_add_pairs(struct builder *b); /* all paths */
 void topo_set_class(struct builder *b);
 void topo_set_best(struct builder *b); /* best pairs, best_gpu and best_path of NICs */

@@ -50,14 +50,6 @@ struct unit {
 	bool taken;
 };
 
-static bool has_frontend(const struct inventory *inv, const struct topo_card *card)
-{
-	for (size_t i = 0; i < card->n_members; i++)
-		if (inv->nics[card->members[i]].role == ROLE_FRONTEND)
-			return true;
-	return false;
-}
-
 static size_t collect_units(struct builder *b, struct unit *units)
 {
 	struct inventory *inv = b->inv;
@@ -73,7 +65,7 @@ static size_t collect_units(struct builder *b, struct unit *units)
 			continue;
 		*unit = (struct unit){ 0 };
 		if (card && card->atomic) {
-			if (card->members[0] != (int)i || has_frontend(inv, card))
+			if (card->members[0] != (int)i)
 				continue;
 			for (size_t k = 0; k < card->n_members; k++)
 				if (unit->n < ARRAY_SIZE(unit->members))

@@ -9,28 +9,48 @@
 
 /* --- roles --- */
 
-static void mark_link(struct builder *b, const char *netdev, struct strlist *seen)
+/* The node uses this link, so it uses all below it (of a bond, bridge, VLAN or macvlan), too. */
+static void use_link(struct builder *b, const char *netdev, struct strlist *used)
 {
 	const struct hw_netdev *link = hw_find_netdev(b->machine, netdev);
 
-	if (strlist_has(seen, netdev))
+	if (strlist_has(used, netdev))
 		return;
-	strlist_add(seen, netdev);
-	for (size_t i = 0; i < b->inv->n_nics; i++)
-		if (b->inv->nics[i].netdev && streq(b->inv->nics[i].netdev, netdev))
-			b->inv->nics[i].role = ROLE_FRONTEND;
-	/* A bond, bridge or VLAN: everything below carries the route. */
+	strlist_add(used, netdev);
 	for (size_t i = 0; link && i < link->lower.n; i++)
-		mark_link(b, link->lower.items[i], seen);
+		use_link(b, link->lower.items[i], used);
+}
+
+/* An atomic card is handed out whole: it is the node's own as soon as one of its PFs is. */
+static void spread_over_card(struct inventory *inv, const struct topo_card *card)
+{
+	bool frontend = false;
+
+	for (size_t i = 0; i < card->n_members; i++)
+		frontend = frontend || inv->nics[card->members[i]].role == ROLE_FRONTEND;
+	for (size_t i = 0; frontend && i < card->n_members; i++)
+		inv->nics[card->members[i]].role = ROLE_FRONTEND;
 }
 
 void topo_set_frontends(struct builder *b)
 {
-	struct strlist seen = { 0 };
+	const struct hw_machine *m = b->machine;
+	struct inventory *inv = b->inv;
+	struct strlist used = { 0 };
 
-	for (size_t i = 0; i < b->machine->default_routes.n; i++)
-		mark_link(b, b->machine->default_routes.items[i], &seen);
-	strlist_done(&seen);
+	for (size_t i = 0; i < m->default_routes.n; i++)
+		use_link(b, m->default_routes.items[i], &used);
+	/* Whoever is part of a bond, bridge, OVS or VRF is no longer its own master. */
+	for (size_t i = 0; i < m->n_netdevs; i++)
+		if (m->netdevs[i].master)
+			use_link(b, m->netdevs[i].name, &used);
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (inv->nics[i].netdev && strlist_has(&used, inv->nics[i].netdev))
+			inv->nics[i].role = ROLE_FRONTEND;
+	for (size_t i = 0; i < inv->n_cards; i++)
+		if (inv->cards[i].atomic)
+			spread_over_card(inv, &inv->cards[i]);
+	strlist_done(&used);
 }
 
 /* The nearest path of a NIC to any GPU. */
@@ -293,7 +313,10 @@ static void set_rail_groups(struct builder *b)
 	}
 }
 
-/* A VF has the rail and role of its PF; a GPU the group of its first best NIC. */
+/*
+ * A VF has the rail and role of its PF, unless the node uses the VF itself; a GPU has the group of
+ * its first best NIC.
+ */
 static void inherit(struct builder *b)
 {
 	struct inventory *inv = b->inv;
@@ -303,7 +326,8 @@ static void inherit(struct builder *b)
 
 		if (!pf)
 			continue;
-		inv->nics[i].role = pf->role;
+		if (inv->nics[i].role != ROLE_FRONTEND)
+			inv->nics[i].role = pf->role;
 		inv->nics[i].rail = pf->rail;
 		inv->nics[i].rail_group = pf->rail_group;
 		inv->nics[i].rail_source = pf->rail_source;

@@ -97,6 +97,20 @@ static void golden(void **state)
 	assert_string_equal(id, DRIVER "/claim=" UID_A "-big");
 }
 
+/* The default route came to a NIC after it had been allocated. */
+static void the_nodes_own_nic(void **state)
+{
+	struct fixture *f = *state;
+	struct record *r = NULL;
+	struct err err = { 0 };
+
+	f->m.inv.nics[1].role = ROLE_FRONTEND;
+	assert_int_equal(resolve(f, "n=nic-0000-03-00-1", &r, &err), -EBUSY);
+	assert_null(r);
+	assert_non_null(strstr(err.msg, "nic-0000-03-00-1 (0000:03:00.1) is used by the node"));
+	assert_int_equal(resolve(f, "n=card-0000-03-00", &r, &err), -EBUSY);
+}
+
 /* No rdma_cm on the node: it is left out. */
 static void without_rdma_cm(void **state)
 {
@@ -283,6 +297,7 @@ int main(void)
 		TEST(golden), TEST(without_rdma_cm), TEST(refused_devices),
 		TEST(files),  TEST(unwritable),	     TEST(stale),
 		TEST(vendor), TEST(vendor_conflict), TEST(gpu_only),
+		TEST(the_nodes_own_nic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

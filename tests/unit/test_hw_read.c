@@ -208,7 +208,7 @@ static void test_net(void **state)
 		    "sys/devices/virtual/net/bond0/uevent = DEVTYPE=bond\\nINTERFACE=bond0\n"
 		    "sys/devices/virtual/net/bond0/lower_ens3 -> ../ens3\n"
 		    "sys/devices/virtual/net/bond0/mtu = many\n"
-		    "sys/devices/pci0000:00/0000:00:03.0/virtio1/net/ens3/upper_bond0 -> ../x\n"
+		    "sys/devices/pci0000:00/0000:00:03.0/virtio1/net/ens3/master -> ../x/bond0\n"
 		    "twinrail/routes = default via 10.0.0.1 dev bond0 proto dhcp\\n10.0.0.0/8 dev "
 		    "ens3\\ndefault nexthop dev ens4 nexthop dev ens5\\ndefault dev\n");
 	machine = read_machine(b.data);
@@ -217,7 +217,7 @@ static void test_net(void **state)
 	netdev = hw_find_netdev(machine, "ens3");
 	assert_string_equal(netdev->bus_id, "0000:00:03.0");
 	assert_int_equal(netdev->mtu, 1500);
-	assert_true(strlist_has(&netdev->upper, "bond0"));
+	assert_string_equal(netdev->master, "bond0");
 	netdev = hw_find_netdev(machine, "bond0");
 	assert_null(netdev->bus_id);
 	assert_string_equal(netdev->kind, "bond");

@@ -287,7 +287,6 @@ static void test_rdma_of_the_mirror_follows_the_role(void **state)
 	} cases[] = {
 		{ ROLE_UNKNOWN, true },
 		{ ROLE_RAIL, true },
-		{ ROLE_FRONTEND, false },
 		{ ROLE_STORAGE, false },
 	};
 	struct publish_options o = options_of(PUBLISH_NIC);
@@ -416,6 +415,35 @@ static void test_counters_where_kinds_overlap(void **state)
 	assert_int_equal(json_array_size(alone), 1);
 	assert_null(json_object_get(device_at(alone, 0, 0), "consumesCounters"));
 	assert_string_equal(string_of(device_at(alone, 0, 0), "type"), "pf");
+	machine_done(&m);
+}
+
+/* What the node itself uses is never handed out: no function, no card, no counters. */
+static void test_frontends_are_not_published(void **state)
+{
+	struct publish_options o = options_of(PUBLISH_CARD | PUBLISH_PF | PUBLISH_NIC);
+	_cleanup_json_ json_t *cards = NULL, *nics = NULL;
+	const json_t *sets;
+	struct machine m;
+
+	(void)state;
+	machine_cards(&m, 2);
+	m.inv.nics[0].role = ROLE_FRONTEND;
+	cards = publish_specs(&m.inv, &o);
+	check_specs(cards);
+	assert_string_equal(json_path_string(device_at(cards, 0, 0), "name"), "card-0001-03-00");
+	assert_string_equal(json_path_string(device_at(cards, 0, 1), "name"), "nic-0001-03-00-0");
+	assert_string_equal(json_path_string(device_at(cards, 0, 2), "name"), "nic-0001-03-00-1");
+	assert_null(device_at(cards, 0, 3));
+	sets = json_object_get(json_array_get(cards, 1), "sharedCounters");
+	assert_int_equal(json_array_size(sets), 1);
+	machine_done(&m);
+
+	machine_nics(&m, 2);
+	m.inv.nics[0].role = ROLE_FRONTEND;
+	nics = publish_specs(&m.inv, &o);
+	assert_string_equal(json_path_string(device_at(nics, 0, 0), "name"), m.inv.nics[1].name);
+	assert_null(device_at(nics, 0, 1));
 	machine_done(&m);
 }
 
@@ -665,6 +693,7 @@ int main(void)
 		cmocka_unit_test(test_odd_addresses_have_no_standard_attributes),
 		cmocka_unit_test(test_vf),
 		cmocka_unit_test(test_counters_where_kinds_overlap),
+		cmocka_unit_test(test_frontends_are_not_published),
 		cmocka_unit_test(test_no_functions_beside_five_cards),
 		cmocka_unit_test(test_slices_are_split),
 		cmocka_unit_test(test_counting_slices_are_smaller),

@@ -137,6 +137,68 @@ static void test_roles(void **state)
 	inventory_unref(inv);
 }
 
+/* A link of a bond without any address, the parent of a VLAN in a bridge; a macvlan is neither. */
+static void test_masters(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		_cleanup_free_ char *name = xasprintf("eth%u", i), *path = NULL;
+
+		add_group(&b, i);
+		add_group_gpu(&b, i, "04:00.0");
+		path = add_group_nic(&b, i, "03:00.0", 0x1021, name, NULL);
+		if (i == 0)
+			buf_printf(&b,
+				   "sys/devices/%s/net/eth0/master -> ../../virtual/net/bond0\n",
+				   path);
+	}
+	buf_str(&b, "sys/class/net/vlan5 -> ../../devices/virtual/net/vlan5\n"
+		    "sys/devices/virtual/net/vlan5/uevent = DEVTYPE=vlan\n"
+		    "sys/devices/virtual/net/vlan5/lower_eth1 -> x\n"
+		    "sys/devices/virtual/net/vlan5/master -> ../br0\n"
+		    "sys/class/net/mv0 -> ../../devices/virtual/net/mv0\n"
+		    "sys/devices/virtual/net/mv0/uevent = DEVTYPE=macvlan\n"
+		    "sys/devices/virtual/net/mv0/lower_eth2 -> x\n");
+	inv = build_machine(&b);
+	assert_int_equal(nic_of(inv, "0000:03:00.0")->role, ROLE_FRONTEND);
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->role, ROLE_FRONTEND);
+	assert_int_equal(nic_of(inv, "0002:03:00.0")->role, ROLE_RAIL);
+	inventory_unref(inv);
+}
+
+/* The default route on one PF of an atomic card: the whole card is the node's. */
+static void test_frontend_card(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+	char *dma;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	for (int i = 0; i < 2; i++) {
+		_cleanup_free_ char *path = add_group_nic(&b, 0, i ? "03:00.1" : "03:00.0", 0x1023,
+							  i ? "gpu0rdma1" : "gpu0rdma0", CARD_GUID);
+
+		add_vpd(&b, path, "SN", "A");
+	}
+	dma = group_path(0, 1, "05:00.0");
+	add_pci(&b, dma, 0x080100, 0x15b3, 0x2100, 0);
+	add_vpd(&b, dma, "DMA", "A");
+	free(dma);
+	buf_str(&b, "twinrail/routes = default dev gpu0rdma1\n");
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_cards, 1);
+	assert_true(inv->cards[0].atomic);
+	assert_int_equal(inv->nics[0].role, ROLE_FRONTEND);
+	assert_int_equal(inv->nics[1].role, ROLE_FRONTEND);
+	assert_false(inv->pairs[0].best);
+	inventory_unref(inv);
+}
+
 /* --- best pairs --- */
 
 static const struct topo_pair *pair_of(const struct inventory *inv, const char *gpu,
@@ -246,7 +308,13 @@ static void test_vf(void **state)
 	path = add_group_nic(&b, 0, "03:00.2", 0x101e, "eth0v0", NULL);
 	buf_printf(&b, "sys/devices/%s/physfn -> ../0000:03:00.0\n", path);
 	free(path);
+	/* A second one has the default route: handing it out would cut the node off. */
+	path = add_group_nic(&b, 0, "03:00.3", 0x101e, "eth0v1", NULL);
+	buf_printf(&b, "sys/devices/%s/physfn -> ../0000:03:00.0\n", path);
+	free(path);
+	buf_str(&b, "twinrail/routes = default dev eth0v1\n");
 	inv = build_machine(&b);
+	assert_int_equal(nic_of(inv, "0000:03:00.3")->role, ROLE_FRONTEND);
 	pf = nic_of(inv, "0000:03:00.0");
 	vf = nic_of(inv, "0000:03:00.2");
 	assert_true(pf->sriov_parent && pf->standalone && !pf->is_vf);
@@ -267,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rails),	       cmocka_unit_test(test_irregular),
 		cmocka_unit_test(test_rail_of_child),  cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_masters),	       cmocka_unit_test(test_frontend_card),
 		cmocka_unit_test(test_best_of_equals), cmocka_unit_test(test_best_shared),
 		cmocka_unit_test(test_flat),	       cmocka_unit_test(test_vf),
 	};
