@@ -12,11 +12,11 @@
 
 json_t *attach_plan_to_json(const struct attach_plan *plan)
 {
-	json_t *o = json_object();
+	json_t *o = json_new_object();
 
 	(void)plan; /* there is one mode, without links */
 	json_set_string(o, "mode", "none");
-	json_object_set_new(o, "links", json_array());
+	json_set(o, "links", json_new_array());
 	return o;
 }
 

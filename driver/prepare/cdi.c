@@ -52,20 +52,20 @@ static void add_nodes(json_t *nodes, const struct record_device *d)
 			known = known || streq(json_path_string(have, "path"), d->nodes[i].path);
 		if (known)
 			continue;
-		n = json_object();
+		n = json_new_object();
 		json_set_string(n, "path", d->nodes[i].path);
 		json_set_string(n, "type", "c");
 		json_set_int(n, "major", d->nodes[i].major);
 		json_set_int(n, "minor", d->nodes[i].minor);
 		json_set_string(n, "permissions", "rw");
-		json_array_append_new(nodes, n);
+		json_add(nodes, n);
 	}
 }
 
 /* What the request of "first" adds to a container; NULL: nothing (CDI forbids empty edits). */
 static json_t *request_edits(const struct record *record, const struct record_device *first)
 {
-	json_t *edits = json_object(), *nodes = json_array(), *env = json_array();
+	json_t *edits = json_new_object(), *nodes = json_new_array(), *env = json_new_array();
 	bool nic = false;
 
 	for (size_t i = 0; i < record->n_devices; i++) {
@@ -77,11 +77,11 @@ static json_t *request_edits(const struct record *record, const struct record_de
 		nic = nic || has_nic(d);
 	}
 	for (size_t i = 0; nic && i < record->environment.n; i++)
-		json_array_append_new(env, json_string(record->environment.items[i]));
+		json_add_string(env, record->environment.items[i]);
 	if (json_array_size(env) > 0)
-		json_object_set(edits, "env", env);
+		json_set(edits, "env", json_incref(env));
 	if (json_array_size(nodes) > 0)
-		json_object_set(edits, "deviceNodes", nodes);
+		json_set(edits, "deviceNodes", json_incref(nodes));
 	json_decref(env);
 	json_decref(nodes);
 	if (json_object_size(edits) > 0)
@@ -92,7 +92,7 @@ static json_t *request_edits(const struct record *record, const struct record_de
 
 json_t *cdi_spec(const struct record *record, const char *driver)
 {
-	_cleanup_json_ json_t *devices = json_array();
+	_cleanup_json_ json_t *devices = json_new_array();
 	_cleanup_free_ char *kind = xasprintf("%s/claim", driver);
 	json_t *spec;
 
@@ -107,17 +107,17 @@ json_t *cdi_spec(const struct record *record, const char *driver)
 		edits = seen ? NULL : request_edits(record, &record->devices[i]);
 		if (!edits)
 			continue;
-		o = json_object();
+		o = json_new_object();
 		json_set_string(o, "name", name);
-		json_object_set_new(o, "containerEdits", edits);
-		json_array_append_new(devices, o);
+		json_set(o, "containerEdits", edits);
+		json_add(devices, o);
 	}
 	if (json_array_size(devices) == 0)
 		return NULL;
-	spec = json_object();
+	spec = json_new_object();
 	json_set_string(spec, "cdiVersion", CDI_VERSION);
 	json_set_string(spec, "kind", kind);
-	json_object_set(spec, "devices", devices);
+	json_set(spec, "devices", json_incref(devices));
 	return spec;
 }
 

@@ -39,7 +39,7 @@ static int get_string(const json_t *object, const char *key, size_t max, const c
 
 json_t *nic_config_to_json(const struct nic_config *config)
 {
-	json_t *o = json_object();
+	json_t *o = json_new_object();
 
 	if (config->half_pair != HALF_PAIR_UNSET)
 		json_set_string(o, "halfPairPolicy",

@@ -75,16 +75,16 @@ struct record *record_free(struct record *record)
 
 static json_t *list_to_json(const struct strlist *list)
 {
-	json_t *a = json_array();
+	json_t *a = json_new_array();
 
 	for (size_t i = 0; i < list->n; i++)
-		json_array_append_new(a, json_string(list->items[i]));
+		json_add_string(a, list->items[i]);
 	return a;
 }
 
 static json_t *device_to_json(const struct record_device *d)
 {
-	json_t *o = json_object(), *nodes = json_array();
+	json_t *o = json_new_object(), *nodes = json_new_array();
 
 	json_set_string(o, "request", d->request);
 	json_set_string(o, "pool", d->pool);
@@ -92,40 +92,40 @@ static json_t *device_to_json(const struct record_device *d)
 	json_set_string(o, "shareID", d->share_id);
 	json_set_string(o, "type", d->type);
 	json_set_bool(o, "adminAccess", d->admin_access);
-	json_object_set_new(o, "config", nic_config_to_json(&d->config));
-	json_object_set_new(o, "functions", list_to_json(&d->functions));
+	json_set(o, "config", nic_config_to_json(&d->config));
+	json_set(o, "functions", list_to_json(&d->functions));
 	for (size_t i = 0; i < d->n_nodes; i++) {
-		json_t *n = json_object();
+		json_t *n = json_new_object();
 
 		json_set_string(n, "path", d->nodes[i].path);
 		json_set_int(n, "major", d->nodes[i].major);
 		json_set_int(n, "minor", d->nodes[i].minor);
-		json_array_append_new(nodes, n);
+		json_add(nodes, n);
 	}
-	json_object_set_new(o, "nodes", nodes);
-	json_object_set_new(o, "vendorCDI", list_to_json(&d->vendor_cdi));
+	json_set(o, "nodes", nodes);
+	json_set(o, "vendorCDI", list_to_json(&d->vendor_cdi));
 	return o;
 }
 
 json_t *record_to_json(const struct record *record)
 {
-	json_t *o = record->stored ? json_deep_copy(record->stored) : json_object();
+	json_t *o = record->stored ? json_deep_copy(record->stored) : json_new_object();
 
 	json_set_string(o, "state", record_state_name(record->state));
 	json_set_string(o, "bootID", record->boot_id);
 	if (record->stored)
 		return o; /* the rest of a record never changes */
-	json_t *devices = json_array();
+	json_t *devices = json_new_array();
 
 	json_set_int(o, "version", RECORD_VERSION);
 	json_set_string(o, "uid", record->uid);
 	json_set_string(o, "namespace", record->namespace);
 	json_set_string(o, "name", record->name);
 	for (size_t i = 0; i < record->n_devices; i++)
-		json_array_append_new(devices, device_to_json(&record->devices[i]));
-	json_object_set_new(o, "devices", devices);
-	json_object_set_new(o, "environment", list_to_json(&record->environment));
-	json_object_set_new(o, "attach", attach_plan_to_json(&record->attach));
+		json_add(devices, device_to_json(&record->devices[i]));
+	json_set(o, "devices", devices);
+	json_set(o, "environment", list_to_json(&record->environment));
+	json_set(o, "attach", attach_plan_to_json(&record->attach));
 	return o;
 }
 

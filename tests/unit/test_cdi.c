@@ -111,6 +111,20 @@ static void the_nodes_own_nic(void **state)
 	assert_int_equal(resolve(f, "n=card-0000-03-00", &r, &err), -EBUSY);
 }
 
+/* The kernel does not insist on UTF-8; an entry must not be lost. */
+static void not_utf8(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(record_freep) struct record *r = must_resolve(f, "n=nic-0000-03-00-1");
+	_cleanup_json_ json_t *spec = NULL;
+	json_t *env;
+
+	strlist_add(&r->environment, "NCCL_IB_HCA==mlx\xff:1");
+	spec = cdi_spec(r, DRIVER);
+	env = json_path(json_array_get(json_path(spec, "devices"), 0), "containerEdits.env");
+	assert_string_equal(json_string_value(json_array_get(env, 0)), "NCCL_IB_HCA==mlx?:1");
+}
+
 /* No rdma_cm on the node: it is left out. */
 static void without_rdma_cm(void **state)
 {
@@ -294,9 +308,16 @@ static void gpu_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(golden), TEST(without_rdma_cm), TEST(refused_devices),
-		TEST(files),  TEST(unwritable),	     TEST(stale),
-		TEST(vendor), TEST(vendor_conflict), TEST(gpu_only),
+		TEST(golden),
+		TEST(not_utf8),
+		TEST(without_rdma_cm),
+		TEST(refused_devices),
+		TEST(files),
+		TEST(unwritable),
+		TEST(stale),
+		TEST(vendor),
+		TEST(vendor_conflict),
+		TEST(gpu_only),
 		TEST(the_nodes_own_nic),
 	};
 
