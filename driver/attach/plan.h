@@ -3,7 +3,6 @@
 #define TWINRAIL_ATTACH_PLAN_H
 
 #include <jansson.h>
-#include <stddef.h>
 
 #include "base/err.h"
 
@@ -17,7 +16,6 @@ enum attach_mode {
 
 struct attach_plan {
 	enum attach_mode mode;
-	size_t n_links;
 };
 
 /* The "attach" member of a record; new reference. */

@@ -181,7 +181,6 @@ static int start_preparer(struct agent *a, struct err *err)
 		.pool = a->publish.node_name,
 		.data_dir = a->data_dir,
 		.cdi_dir = o->cdi_dir,
-		.root = o->root,
 	};
 
 	return preparer_new(a->loop, a->kube, &po, &a->preparer, err);

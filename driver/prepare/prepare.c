@@ -516,11 +516,6 @@ void preparer_set(struct preparer *preparer, struct inventory *inv)
 			loop_timer_set(o->timer, 0);
 }
 
-void preparer_counts(const struct preparer *preparer, struct prepare_counts *ret)
-{
-	ret->corrupt_records = atomic_load(&preparer->store.journal.corrupt);
-}
-
 static void preparer_release(struct preparer *p)
 {
 	loop_timer_free(p->orphan_timer);

@@ -19,17 +19,12 @@ struct prepare_options {
 	const char *pool; /* the node's name */
 	const char *data_dir; /* claims/<uid>.json and serialize.lock live below it */
 	const char *cdi_dir; /* "/var/run/cdi" */
-	const char *root; /* reads <root>/proc/sys/kernel/random/boot_id of "/" always */
 	uint64_t overlap_wait_us; /* how long a claim waits for another's Unprepare; 0: 30 s */
 	/* Folders of the vendors' CDI specifications, NULL-terminated; NULL: cdi_dir, /etc/cdi. */
 	const char *const *vendor_cdi_dirs;
 	/* After the start, how long kubelet may unprepare claims that are gone before we do; 0: 2
 	 * minutes. */
 	uint64_t orphan_grace_us;
-};
-
-struct prepare_counts {
-	unsigned int corrupt_records; /* set aside since the start */
 };
 
 /*
@@ -42,7 +37,6 @@ int preparer_new(struct loop *loop, struct kube *kube, const struct prepare_opti
 void preparer_set(struct preparer *preparer, struct inventory *inv);
 void preparer_prepare(struct preparer *preparer, struct dra_call *call);
 void preparer_unprepare(struct preparer *preparer, struct dra_call *call);
-void preparer_counts(const struct preparer *preparer, struct prepare_counts *ret);
 /* Waits for running disk work; unfinished calls are failed with ERR_RETRY.  Returns NULL. */
 struct preparer *preparer_free(struct preparer *preparer);
 

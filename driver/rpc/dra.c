@@ -178,11 +178,6 @@ size_t dra_call_claims(const struct dra_call *call, const struct dra_claim **ret
 	return call->n;
 }
 
-bool dra_call_cancelled(const struct dra_call *call)
-{
-	return !call->rpc || rpc_call_cancelled(call->rpc);
-}
-
 void dra_call_answer(struct dra_call *call, size_t i, const struct dra_device *devices,
 		     size_t n_devices, const char *error)
 {

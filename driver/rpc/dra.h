@@ -52,8 +52,6 @@ void dra_server_stop(struct dra_server *server, uint64_t grace_us, void (*done)(
 		     void *data);
 
 size_t dra_call_claims(const struct dra_call *call, const struct dra_claim **ret);
-/* Kubelet gave up (its deadline, or the connection is gone).  The work should still be finished. */
-bool dra_call_cancelled(const struct dra_call *call);
 
 /* Answer claim "i": devices, or an error text (then devices are ignored).  For Unprepare devices
  * are none. */

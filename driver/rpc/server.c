@@ -65,8 +65,7 @@ struct rpc_call {
 	grpc_metadata_array metadata;
 	grpc_byte_buffer *request, *reply;
 	const struct rpc_method *method;
-	int closed_cancelled; /* written by gRPC until "closed" comes back */
-	atomic_bool cancelled;
+	int cancelled; /* written by gRPC until "closed" comes back */
 	struct tag armed, closed, received, sent;
 };
 
@@ -165,18 +164,10 @@ void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *te
 	finish(call, (int)status, valid);
 }
 
-bool rpc_call_cancelled(const struct rpc_call *call)
-{
-	return atomic_load(&call->cancelled);
-}
-
 static void on_closed(struct tag *tag, bool ok)
 {
-	struct rpc_call *call = container_of(tag, struct rpc_call, closed);
-
-	if (!ok || call->closed_cancelled)
-		atomic_store(&call->cancelled, true);
-	call_unref(call);
+	(void)ok;
+	call_unref(container_of(tag, struct rpc_call, closed));
 }
 
 static void on_received(struct tag *tag, bool ok)
@@ -222,7 +213,7 @@ static void on_armed(struct tag *tag, bool ok)
 	}
 	/* Without an armed request an unknown method would hang until the client's deadline. */
 	arm(call->server);
-	closed.data.recv_close_on_server.cancelled = &call->closed_cancelled;
+	closed.data.recv_close_on_server.cancelled = &call->cancelled;
 	start_batch(call, &closed, 1, &call->closed);
 	call->method = find_method(call->server, call->details.method);
 	if (!call->method) {

@@ -70,7 +70,5 @@ struct rpc_server *rpc_server_free(struct rpc_server *server);
 void rpc_call_reply(struct rpc_call *call, uint8_t *message, size_t len);
 /* The call is gone afterwards. */
 void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *text);
-/* The client gave up: its deadline, or the connection is gone. */
-bool rpc_call_cancelled(const struct rpc_call *call);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -345,7 +346,6 @@ static void test_stop_waits(void **state)
 	assert_int_equal(start(&env, NULL), 0);
 	client_start(&c);
 	wait_held(&env);
-	assert_false(dra_call_cancelled(env.held));
 	timer = loop_timer_new(env.loop, on_finish_timer, &env);
 	loop_timer_set(timer, 200000);
 	stop(&env, 10000000);
@@ -372,13 +372,12 @@ static void test_stop_gives_up(void **state)
 	wait_held(&env);
 	stop(&env, 50000);
 	client_join(&c);
-	assert_true(dra_call_cancelled(env.held));
 	assert_int_equal(dra_call_claims(env.held, &claims), 1);
 	finish_held(&env);
 	env_done(&env);
 }
 
-/* The client's deadline: the handler sees it, its answer goes nowhere. */
+/* After the client's deadline the handler's answer goes nowhere. */
 static void test_cancelled(void **state)
 {
 	const struct rpc rpc = { PREPARE, ONE_CLAIM, sizeof(ONE_CLAIM) - 1,
@@ -394,9 +393,6 @@ static void test_cancelled(void **state)
 	client_start(&c);
 	loop_run(env.loop);
 	client_join(&c);
-	for (int i = 0; i < 100 && !dra_call_cancelled(env.held); i++)
-		run_for(env.loop, 10000);
-	assert_true(dra_call_cancelled(env.held));
 	finish_held(&env);
 	stop(&env, 1000000);
 	env_done(&env);
