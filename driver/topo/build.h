@@ -56,6 +56,9 @@ bool topo_may_have_data_direct(const struct topo_nic *nic);
 /* This node has Data Direct functions (15b3:2100). */
 bool topo_has_data_direct(const struct hw_machine *machine);
 
+/* A VF shows its PF, or inside a virtual machine at least the device id of a VF. */
+bool topo_is_vf(const struct hw_pci *pci);
+
 /* All but the function number is equal. */
 bool topo_same_slot(const char *bus_id_a, const char *bus_id_b);
 

@@ -151,6 +151,14 @@ static int cmp_int(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
+/* Perhaps they are halves of an atomic card: none of them is handed out alone. */
+static void keep_together(struct inventory *inv, const int *members, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (topo_may_have_data_direct(&inv->nics[members[i]]))
+			inv->nics[members[i]].standalone = false;
+}
+
 static void judge_group(struct builder *b, int *members, size_t n)
 {
 	qsort(members, n, sizeof(int), cmp_int);
@@ -164,10 +172,24 @@ static void judge_group(struct builder *b, int *members, size_t n)
 				  "it looks like one card with %s, but their %s differs; no card "
 				  "is formed",
 				  b->inv->nics[members[k]].name, key);
+			keep_together(b->inv, members, n);
 			return;
 		}
 	}
 	add_card(b, members, n);
+}
+
+/* Another PF in the slot of this one, also without an RDMA device (its driver failed on it). */
+static const char *slot_sibling(const struct builder *b, const struct topo_nic *nic)
+{
+	for (size_t i = 0; i < b->machine->n_pci; i++) {
+		const struct hw_pci *pci = &b->machine->pci[i];
+
+		if (!topo_is_vf(pci) && !streq(pci->bus_id, nic->bus_id) &&
+		    topo_same_slot(pci->bus_id, nic->bus_id))
+			return pci->bus_id;
+	}
+	return NULL;
 }
 
 /*
@@ -178,19 +200,20 @@ static void mark_slot_siblings(struct builder *b)
 {
 	for (size_t i = 0; i < b->inv->n_nics; i++) {
 		struct topo_nic *nic = &b->inv->nics[i];
-		bool sibling = false;
+		const char *sibling = NULL;
 
-		if (!is_pf(b, i) || nic->card >= 0 || !topo_may_have_data_direct(nic))
-			continue;
-		for (size_t k = 0; k < b->inv->n_nics; k++)
-			sibling = sibling || (k != i && is_pf(b, k) &&
-					      topo_same_slot(nic->bus_id, b->inv->nics[k].bus_id));
+		if (is_pf(b, i) && nic->card < 0 && topo_may_have_data_direct(nic))
+			sibling = slot_sibling(b, nic);
 		if (!sibling)
 			continue;
 		nic->standalone = false;
 		topo_warn(b, "card-unknown", nic->name,
-			  "another function is in its slot and no card could be established; it is "
-			  "not handed out alone");
+			  "%s is in its slot and no card of the two could be established%s; it is "
+			  "not handed out alone",
+			  sibling,
+			  inventory_nic(b->inv, sibling)
+				  ? ""
+				  : " (that function has no RDMA device: is mlx5_ib loaded?)");
 	}
 }
 

@@ -71,6 +71,56 @@ static void test_card_contradictions(void **state)
 	assert_card(two_pfs(0x1023, same, same, same), true, true, NULL);
 }
 
+/* mlx5_ib failed on one PF: the other one may be half of an atomic card. */
+static void test_sibling_without_rdma(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+	char *path;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group(&b, 1);
+	free(add_group_nic(&b, 0, "03:00.0", 0x1023, NULL, same[0]));
+	path = group_path(0, 0, "03:00.1");
+	add_pci(&b, path, 0x020000, 0x15b3, 0x1023, 0);
+	free(path);
+	/* A VF in the slot is no sibling. */
+	free(add_group_nic(&b, 1, "03:00.0", 0x1023, NULL, NULL));
+	path = group_path(1, 0, "03:00.2");
+	add_pci(&b, path, 0x020000, 0x15b3, 0x101e, 0);
+	free(path);
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_nics, 2);
+	assert_false(inv->nics[0].standalone);
+	assert_true(inv->nics[1].standalone);
+	assert_int_equal(inv->n_warnings, 1);
+	assert_true(has_warning(inv, "card-unknown"));
+	inventory_unref(inv);
+}
+
+/* Two PFs in different slots that contradict each other: neither is handed out alone. */
+static void test_contradiction_over_two_slots(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group(&b, 1);
+	for (unsigned int i = 0; i < 2; i++) {
+		_cleanup_free_ char *path = add_group_nic(&b, i, "03:00.0", 0x1023, NULL, same[0]);
+
+		add_vpd(&b, path, differ[i], NULL);
+	}
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_cards, 0);
+	assert_true(has_warning(inv, "card-contradiction"));
+	assert_false(inv->nics[0].standalone);
+	assert_false(inv->nics[1].standalone);
+	inventory_unref(inv);
+}
+
 static void test_card_over_two_domains(void **state)
 {
 	struct buf b = { 0 };
@@ -360,6 +410,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_card_keys),
 		cmocka_unit_test(test_card_contradictions),
+		cmocka_unit_test(test_sibling_without_rdma),
+		cmocka_unit_test(test_contradiction_over_two_slots),
 		cmocka_unit_test(test_card_over_two_domains),
 		cmocka_unit_test(test_one_board_two_chips),
 		cmocka_unit_test(test_data_direct),
