@@ -38,7 +38,8 @@ struct hw_pci {
 
 struct hw_netdev {
 	char *name;
-	char *bus_id; /* the PCI function it belongs to, also through virtio; NULL: a virtual one */
+	char *bus_id; /* the PCI function whose own link it is, also through virtio, or NULL */
+	char *sf_parent; /* the link of a subfunction: the PCI function of that; or NULL */
 	char *address, *oper_state, *phys_switch_id, *phys_port_name;
 	char *kind; /* DEVTYPE: "vlan", "ipvlan", "macvlan", "bridge", "bond" */
 	int mtu, ifindex, iflink, type;
@@ -62,7 +63,7 @@ struct hw_rdma_port {
 
 struct hw_rdma {
 	char *name;
-	char *bus_id; /* NULL: no PCI function is behind it */
+	char *bus_id; /* NULL: it is not a PCI function's own, e.g. that of a subfunction */
 	bool software; /* rxe, siw: "bus_id" is that of the link it runs on */
 	char *node_guid, *sys_image_guid; /* NULL also when all zero */
 	char *fw_ver, *hca_type, *board_id;

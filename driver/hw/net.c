@@ -48,6 +48,7 @@ static void read_netdev(const struct hw_root *root, const char *name, struct hw_
 	*netdev = (struct hw_netdev){
 		.name = xstrdup(name),
 		.bus_id = hw_path_bus_id(path),
+		.sf_parent = hw_path_sf_parent(path),
 		.address = hw_attr(root, dir, "address"),
 		.oper_state = hw_attr(root, dir, "operstate"),
 		.phys_switch_id = hw_attr(root, dir, "phys_switch_id"),
@@ -151,6 +152,7 @@ void hw_netdev_done(struct hw_netdev *netdev)
 {
 	free(netdev->name);
 	free(netdev->bus_id);
+	free(netdev->sf_parent);
 	free(netdev->address);
 	free(netdev->oper_state);
 	free(netdev->phys_switch_id);

@@ -120,12 +120,12 @@ static void set_bus_id(const struct hw_root *root, const char *dir, struct hw_rd
 	const struct hw_netdev *netdev;
 
 	rdma->bus_id = path ? hw_path_bus_id(path) : NULL;
-	rdma->software = !rdma->bus_id;
 	if (rdma->bus_id)
 		return;
 	parent = hw_attr(root, dir, "parent");
 	netdev = parent ? hw_find_netdev(machine, parent) : NULL;
 	rdma->bus_id = netdev ? xstrdup_null(netdev->bus_id) : NULL;
+	rdma->software = rdma->bus_id != NULL;
 }
 
 static void read_device(const struct hw_root *root, const char *name, struct hw_machine *machine)

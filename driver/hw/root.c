@@ -220,15 +220,41 @@ bool hw_is_bus_id(const char *s)
 	       s[6] >= '0' && s[6] <= '7' && s[7] == '\0';
 }
 
+/* The address that is component "skip" from the end before ".../<class>/<name>". */
+static char *address_above(const struct strlist *parts, size_t skip)
+{
+	size_t behind = 3 + skip;
+
+	if (parts->n < behind || !hw_is_bus_id(parts->items[parts->n - behind]))
+		return NULL;
+	return xstrdup(parts->items[parts->n - behind]);
+}
+
+/* The component directly above ".../<class>/<name>". */
+static const char *owner(const struct strlist *parts)
+{
+	return parts->n >= 3 ? parts->items[parts->n - 3] : "";
+}
+
 char *hw_path_bus_id(const char *path)
+{
+	struct strlist parts = { 0 };
+	char *found;
+
+	strlist_split(&parts, path, '/');
+	found = address_above(&parts, starts_with(owner(&parts), "virtio"));
+	strlist_done(&parts);
+	return found;
+}
+
+char *hw_path_sf_parent(const char *path)
 {
 	struct strlist parts = { 0 };
 	char *found = NULL;
 
 	strlist_split(&parts, path, '/');
-	for (size_t i = parts.n; i-- > 0 && !found;)
-		if (hw_is_bus_id(parts.items[i]))
-			found = xstrdup(parts.items[i]);
+	if (strstr(owner(&parts), ".sf."))
+		found = address_above(&parts, 1);
 	strlist_done(&parts);
 	return found;
 }

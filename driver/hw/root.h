@@ -77,7 +77,14 @@ int hw_errno_from_name(const char *name);
 /* "0000:03:00.0": at least four hex digits of domain, lower case. */
 bool hw_is_bus_id(const char *s);
 
-/* The last component of "path" that is a PCI address; malloc'ed, NULL when there is none. */
+/*
+ * The PCI function whose own device ".../<address>/<class>/<name>" (class: "net", "infiniband") is,
+ * also through virtio: ".../<address>/virtio0/net/eth0".  NULL when anything else stands between:
+ * a subfunction, a USB device.  malloc'ed.
+ */
 char *hw_path_bus_id(const char *path);
+
+/* The function of a subfunction's device: ".../<address>/mlx5_core.sf.4/net/eth0"; as above. */
+char *hw_path_sf_parent(const char *path);
 
 #endif

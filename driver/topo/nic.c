@@ -27,6 +27,11 @@ bool topo_same_slot(const char *bus_id_a, const char *bus_id_b)
 	       strncmp(bus_id_a, bus_id_b, (size_t)(a - bus_id_a)) == 0;
 }
 
+bool topo_is_vf(const struct hw_pci *pci)
+{
+	return pci->physfn || (pci->vendor == VENDOR_MELLANOX && pci->device == 0x101e);
+}
+
 static const char *gpu_vendor(const struct hw_pci *pci)
 {
 	unsigned int class = pci->class >> 8;
@@ -169,6 +174,8 @@ static void add_children(const struct hw_machine *m, struct topo_nic *nic)
 			kind = netdev->kind;
 		else if (pci && pci->physfn && streq(pci->physfn, nic->bus_id))
 			kind = "vf";
+		else if (netdev->sf_parent && streq(netdev->sf_parent, nic->bus_id))
+			kind = "sf";
 		if (kind)
 			*array_push(nic->children, nic->n_children, cap) =
 				(struct topo_child){ xstrdup(netdev->name), xstrdup(kind) };
@@ -243,12 +250,6 @@ static void add_ports(struct topo_nic *nic, const struct hw_rdma *rdma)
 	}
 }
 
-/* A VF shows its PF, or inside a virtual machine at least the device id of a VF. */
-static bool is_vf(const struct hw_pci *pci)
-{
-	return pci->physfn || (pci->vendor == VENDOR_MELLANOX && pci->device == 0x101e);
-}
-
 static void add_nic(struct builder *b, const struct hw_pci *pci, const struct hw_rdma *rdma)
 {
 	const struct hw_netdev *netdev = find_link(b->machine, pci->bus_id);
@@ -277,7 +278,7 @@ static void add_nic(struct builder *b, const struct hw_pci *pci, const struct hw
 		.card = TOPO_UNKNOWN,
 		.pf_index = TOPO_UNKNOWN,
 		.pf_count = TOPO_UNKNOWN,
-		.is_vf = is_vf(pci),
+		.is_vf = topo_is_vf(pci),
 		.sriov_parent = pci->num_vfs > 0,
 		.num_vfs = pci->num_vfs,
 		.pf_bus_id = xstrdup_null(pci->physfn),

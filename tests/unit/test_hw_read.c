@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "hw/root.h"
 #include "test_topo_machine.h"
 
 #define FUNCTION "pci0000:00/0000:00:01.0/0000:03:00.0"
@@ -230,6 +231,29 @@ static void test_net(void **state)
 	hw_free(machine);
 }
 
+static void assert_owner(const char *path, const char *function, const char *sf_parent)
+{
+	_cleanup_free_ char *own = hw_path_bus_id(path), *parent = hw_path_sf_parent(path);
+
+	assert_string_or_null(own, function);
+	assert_string_or_null(parent, sf_parent);
+}
+
+/* Whose device is it?  What stands between a function and the device is not the function's. */
+static void test_owner(void **state)
+{
+	(void)state;
+	assert_owner("/sys/devices/pci0000:00/0000:00:01.0/0000:03:00.0/net/eth0", "0000:03:00.0",
+		     NULL);
+	assert_owner("/sys/devices/pci0000:00/0000:00:03.0/virtio1/net/ens3", "0000:00:03.0", NULL);
+	assert_owner("/sys/devices/pci0000:00/0000:03:00.0/mlx5_core.sf.4/infiniband/mlx5_10", NULL,
+		     "0000:03:00.0");
+	assert_owner("/sys/devices/pci0000:00/0000:00:14.0/usb1/1-2/1-2:1.0/net/enx0", NULL, NULL);
+	assert_owner("/sys/devices/virtual/net/bond0", NULL, NULL);
+	assert_owner("/net/eth0", NULL, NULL);
+	assert_owner("/virtio1/net/eth0", NULL, NULL);
+}
+
 static void test_gpus_and_dmi(void **state)
 {
 	struct hw_machine *machine = read_machine(
@@ -282,6 +306,7 @@ int main(void)
 		cmocka_unit_test(test_broken_function),
 		cmocka_unit_test(test_rdma),
 		cmocka_unit_test(test_net),
+		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_gpus_and_dmi),
 		cmocka_unit_test(test_live),
 	};

@@ -330,14 +330,49 @@ static void test_vf(void **state)
 	inventory_unref(inv);
 }
 
+/* A subfunction's RDMA device, which comes first by name, is not that of the PF. */
+static void test_sf(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+	const struct topo_nic *pf;
+	char *path, *sf;
+
+	(void)state;
+	add_group(&b, 0);
+	path = add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL);
+	sf = xasprintf("%s/mlx5_core.sf.4", path);
+	buf_printf(&b, "sys/class/infiniband/a0 -> ../../devices/%s/infiniband/a0\n", sf);
+	buf_printf(&b, "sys/devices/%s/infiniband/a0/fw_ver = 1.2.3\n", sf);
+	add_netdev(&b, sf, "a0s4");
+	free(sf);
+	free(path);
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_nics, 1);
+	pf = nic_of(inv, "0000:03:00.0");
+	assert_string_equal(pf->rdma_device, "rocep0s03");
+	assert_null(pf->firmware);
+	assert_string_equal(pf->netdev, "eth0");
+	assert_int_equal(pf->n_children, 1);
+	assert_string_equal(pf->children[0].netdev, "a0s4");
+	assert_string_equal(pf->children[0].kind, "sf");
+	inventory_unref(inv);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rails),	       cmocka_unit_test(test_irregular),
-		cmocka_unit_test(test_rail_of_child),  cmocka_unit_test(test_roles),
-		cmocka_unit_test(test_masters),	       cmocka_unit_test(test_frontend_card),
-		cmocka_unit_test(test_best_of_equals), cmocka_unit_test(test_best_shared),
-		cmocka_unit_test(test_flat),	       cmocka_unit_test(test_vf),
+		cmocka_unit_test(test_rails),
+		cmocka_unit_test(test_irregular),
+		cmocka_unit_test(test_rail_of_child),
+		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_masters),
+		cmocka_unit_test(test_frontend_card),
+		cmocka_unit_test(test_best_of_equals),
+		cmocka_unit_test(test_best_shared),
+		cmocka_unit_test(test_flat),
+		cmocka_unit_test(test_vf),
+		cmocka_unit_test(test_sf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
