@@ -18,16 +18,22 @@
 
 int journal_init(struct journal *j, const char *data_dir, struct err *err)
 {
+	int r;
+
 	j->dir = xasprintf("%s/claims", data_dir);
 	j->lock_path = xasprintf("%s/serialize.lock", data_dir);
-	atomic_init(&j->corrupt, 0);
-	return dir_make(j->dir, 0700, err);
+	j->corrupt = 0;
+	j->unreadable = (struct strlist){ 0 };
+	r = dir_make(j->dir, 0700, err);
+	/* a record is durable only if the name of its folder is */
+	return r < 0 ? r : dir_sync(data_dir, err);
 }
 
 void journal_done(struct journal *j)
 {
 	free(j->dir);
 	free(j->lock_path);
+	strlist_done(&j->unreadable);
 	j->dir = j->lock_path = NULL;
 }
 
@@ -49,18 +55,23 @@ static char *record_path(const struct journal *j, const char *uid)
 	return xasprintf("%s/%s.json", j->dir, uid);
 }
 
+static int read_object(const char *path, json_t **ret, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	int r = file_read(path, RECORD_BYTES_MAX, &text, &len, err);
+
+	if (r < 0)
+		return r == -EFBIG ? -EINVAL : r;
+	return json_parse(text, len, ret, err);
+}
+
 static int read_one(const char *path, const char *uid, struct record **ret, struct err *err)
 {
 	_cleanup_(record_freep) struct record *record = NULL;
 	_cleanup_json_ json_t *object = NULL;
-	_cleanup_free_ char *text = NULL;
-	size_t len;
-	int r;
+	int r = read_object(path, &object, err);
 
-	r = file_read(path, RECORD_BYTES_MAX, &text, &len, err);
-	if (r < 0)
-		return r == -EFBIG ? -EINVAL : r;
-	r = json_parse(text, len, &object, err);
 	if (r < 0)
 		return r;
 	r = record_from_json(object, &record, err);
@@ -84,7 +95,7 @@ int journal_load(struct journal *j, const char *uid, struct record **ret, struct
 		if (rename(path, aside) < 0)
 			return err_errno(err, ERR_RETRY, errno,
 					 "record %s is unreadable and cannot be set aside", path);
-		atomic_fetch_add(&j->corrupt, 1);
+		j->corrupt++;
 		log_warn("record is unreadable, set aside", KV("file", "%s", aside),
 			 KV("err", "%s", why.msg));
 		return err_set(err, ERR_NOT_FOUND, ENOENT, "there is no record %s", path);
@@ -117,6 +128,25 @@ static char *uid_of(const char *file)
 	return is_uid(uid) ? TAKE_PTR(uid) : NULL;
 }
 
+/* What other claims have to know of a record that this version cannot serve; NULL: unreadable. */
+static struct record *load_holder(const struct journal *j, const char *uid)
+{
+	_cleanup_free_ char *path = record_path(j, uid);
+	_cleanup_json_ json_t *object = NULL;
+
+	return read_object(path, &object, NULL) < 0 ? NULL : record_holder(object, uid);
+}
+
+/* A record that cannot be read concerns its own claim only.  Each call reads all: warn once. */
+static void skip_unreadable(struct journal *j, const char *uid, const struct err *why)
+{
+	if (strlist_has(&j->unreadable, uid))
+		return;
+	strlist_add(&j->unreadable, uid);
+	log_warn("record cannot be read, its claim can be neither prepared nor unprepared",
+		 KV("uid", "%s", uid), KV("err", "%s", why->msg));
+}
+
 int journal_load_all(struct journal *j, struct record_list *ret, struct err *err)
 {
 	struct strlist files = { 0 };
@@ -126,21 +156,21 @@ int journal_load_all(struct journal *j, struct record_list *ret, struct err *err
 		err_errno(err, ERR_RETRY, r, "cannot list %s", j->dir);
 	for (size_t i = 0; r == 0 && i < files.n; i++) {
 		_cleanup_free_ char *uid = uid_of(files.items[i]);
-		struct record *record;
+		struct record *record = NULL;
+		struct err why = { 0 };
+		int e;
 
 		if (!uid)
 			continue;
-		r = journal_load(j, uid, &record, err);
-		if (r == 0)
+		e = journal_load(j, uid, &record, &why);
+		if (e == -EOPNOTSUPP)
+			record = load_holder(j, uid);
+		else if (e < 0 && e != -ENOENT)
+			skip_unreadable(j, uid, &why);
+		if (record)
 			*array_push(ret->items, ret->n, ret->cap) = record;
-		else if (r == -ENOENT || r == -EOPNOTSUPP)
-			r = 0;
 	}
 	strlist_done(&files);
-	if (r < 0)
-		record_list_done(ret);
-	else
-		err_reset(err);
 	return r;
 }
 

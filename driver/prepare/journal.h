@@ -2,7 +2,6 @@
 #ifndef TWINRAIL_PREPARE_JOURNAL_H
 #define TWINRAIL_PREPARE_JOURNAL_H
 
-#include <stdatomic.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -16,10 +15,11 @@
 struct journal {
 	char *dir; /* "<data dir>/claims" */
 	char *lock_path; /* "<data dir>/serialize.lock" */
-	atomic_uint corrupt; /* records set aside so far */
+	unsigned int corrupt; /* records set aside so far */
+	struct strlist unreadable; /* uids whose records failed to be read, warned about */
 };
 
-/* Makes the directories. */
+/* Makes the directories, durably. */
 int journal_init(struct journal *j, const char *data_dir, struct err *err)
 	__attribute__((warn_unused_result));
 void journal_done(struct journal *j);
@@ -42,7 +42,11 @@ struct record_list {
 };
 void record_list_done(struct record_list *list);
 
-/* All records that this version can serve; the others are set aside or left alone as above. */
+/*
+ * All records.  Those of a later version are there as record_holder() makes them; malformed ones
+ * are set aside as above; others that cannot be read (EIO, EACCES, a directory) are left out with a
+ * warning, and journal_load() of that uid says why.
+ */
 int journal_load_all(struct journal *j, struct record_list *ret, struct err *err)
 	__attribute__((warn_unused_result));
 

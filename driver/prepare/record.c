@@ -247,6 +247,33 @@ static int read_record(struct record *r, json_t *object, struct err *err)
 	return 0;
 }
 
+struct record *record_holder(const json_t *object, const char *uid)
+{
+	const char *namespace = json_path_string(object, "namespace");
+	const char *name = json_path_string(object, "name");
+	json_t *devices = json_object_get(object, "devices"), *device, *function;
+	struct record *r;
+	size_t i, k;
+
+	r = record_new(namespace && is_dns_label(namespace) ? namespace : "unknown",
+		       name && is_dns_subdomain(name) ? name : "unknown", uid);
+	r->later = true;
+	json_array_foreach(devices, i, device) {
+		struct record_device *d;
+
+		if (i == LIST_MAX)
+			break;
+		d = record_add_device(r);
+		d->share_id = xstrdup_null(json_path_string(device, "shareID"));
+		d->admin_access = json_is_true(json_object_get(device, "adminAccess"));
+		json_array_foreach(json_object_get(device, "functions"), k, function) {
+			if (json_is_string(function))
+				strlist_add(&d->functions, json_string_value(function));
+		}
+	}
+	return r;
+}
+
 int record_from_json(json_t *object, struct record **ret, struct err *err)
 {
 	_cleanup_(record_freep) struct record *r = xnew(struct record);

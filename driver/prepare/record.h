@@ -49,6 +49,7 @@ struct record {
 	size_t n_devices;
 	struct strlist environment; /* "NAME=value", in order */
 	struct attach_plan attach;
+	bool later; /* made by record_holder() */
 	json_t *stored; /* as read from disk: unknown members survive a rewrite; NULL: new */
 };
 
@@ -67,6 +68,12 @@ json_t *record_to_json(const struct record *record);
  */
 int record_from_json(json_t *object, struct record **ret, struct err *err)
 	__attribute__((warn_unused_result));
+
+/*
+ * The record of claim "uid" that a later version wrote, as far as it matters to other claims: the
+ * names and the functions, where they are found ("unknown" and none otherwise).  For overlaps only.
+ */
+struct record *record_holder(const json_t *object, const char *uid);
 
 /* "Started", "Completed", "Undoing". */
 const char *record_state_name(enum record_state state);

@@ -72,9 +72,10 @@ static void plan_claim(struct store *s, const struct inventory *inv, struct reco
 	if (c->err.code < 0)
 		return;
 	have = find(list, c->uid);
-	if (!have && journal_load(&s->journal, c->uid, &record, &c->err) != -ENOENT) {
+	if ((!have || have->later) &&
+	    journal_load(&s->journal, c->uid, &record, &c->err) != -ENOENT) {
 		record_free(record);
-		return; /* of a later version */
+		return; /* unreadable, or of a later version */
 	}
 	err_reset(&c->err);
 	if (resolve_claim(c->claim, inv, &s->resolve, &record, &c->err) < 0)
@@ -431,11 +432,15 @@ int store_recover(struct store *s, struct store_name **ret_names, size_t *ret_n,
 	r = journal_load_all(&s->journal, &list, err);
 	if (r < 0)
 		return r;
+	if (s->journal.corrupt > 0 || s->journal.unreadable.n > 0)
+		log_warn("some records of claims cannot be read",
+			 KV("set_aside", "%u", s->journal.corrupt),
+			 KV("unreadable", "%zu", s->journal.unreadable.n));
 	names = xcalloc(list.n, sizeof(*names));
 	for (size_t i = 0; i < list.n; i++) {
 		const struct record *record = list.items[i];
 
-		if (recover_one(s, list.items[i]))
+		if (!record->later && recover_one(s, list.items[i]))
 			names[n++] =
 				(struct store_name){ xstrdup(record->namespace),
 						     xstrdup(record->name), xstrdup(record->uid) };

@@ -7,10 +7,27 @@
 
 #include <cmocka.h>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "attach/plan.h"
 #include "base/log.h"
 #include "prepare/journal.h"
 #include "unit/test_prepare_machine.h"
+
+static char *synced; /* the last path given to fsync() */
+
+int fsync(int fd)
+{
+	_cleanup_free_ char *link = xasprintf("/proc/self/fd/%d", fd);
+	char path[4096] = { 0 };
+
+	if (readlink(link, path, sizeof(path) - 1) < 0)
+		return -1;
+	free(synced);
+	synced = xstrdup(path);
+	return (int)syscall(SYS_fsync, fd);
+}
 
 struct fixture {
 	char *dir, *path_a;
@@ -37,6 +54,7 @@ static int teardown(void **state)
 	temp_dir_done(f->dir);
 	free(f->path_a);
 	free(f);
+	free(TAKE_PTR(synced));
 	return 0;
 }
 
@@ -200,7 +218,7 @@ static void corrupt(void **state)
 		assert_int_equal(list.n, 1);
 		assert_string_equal(list.items[0]->uid, UID_B);
 		record_list_done(&list);
-		assert_int_equal(atomic_load(&f->j.corrupt), ++n);
+		assert_int_equal(f->j.corrupt, ++n);
 		was = get_file(aside);
 		if (!was || access(f->path_a, F_OK) == 0)
 			fail_msg("row %zu was not set aside", i);
@@ -235,11 +253,80 @@ static void later_version(void **state)
 		assert_non_null(strstr(err.msg, f->path_a));
 		assert_non_null(strstr(err.msg, "install the version"));
 		assert_int_equal(journal_load_all(&f->j, &list, &err), 0);
-		assert_int_equal(list.n, 0);
+		assert_int_equal(list.n, 1); /* it still holds its devices */
+		assert_true(list.items[0]->later);
+		assert_string_equal(list.items[0]->name, "c");
+		assert_string_equal(list.items[0]->devices[0].functions.items[1], "0000:03:00.1");
+		assert_true(list.items[0]->devices[0].admin_access);
+		record_list_done(&list);
 		kept = get_file(f->path_a);
 		assert_string_equal(kept, text);
 	}
-	assert_int_equal(atomic_load(&f->j.corrupt), 0);
+	assert_int_equal(f->j.corrupt, 0);
+}
+
+/* Nothing in a record of a later version has to be where it is now. */
+static void holders(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		size_t n_devices;
+	} rows[] = {
+		{ "{}", "unknown", 0 },
+		{ "[]", "unknown", 0 },
+		{ "{\"name\":\"A/B\",\"devices\":{}}", "unknown", 0 },
+		{ "{\"name\":\"n\",\"devices\":[7,{\"functions\":[7]}]}", "n", 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_json_ json_t *o = json_loads(rows[i].text, 0, NULL);
+		_cleanup_(record_freep) struct record *r = record_holder(o, UID_A);
+
+		assert_string_equal(r->name, rows[i].name);
+		assert_int_equal(r->n_devices, rows[i].n_devices);
+		for (size_t k = 0; k < r->n_devices; k++)
+			assert_int_equal(r->devices[k].functions.n, 0);
+	}
+}
+
+/* A record that cannot even be read (here a directory) does not touch the others. */
+static void unreadable(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(record_freep) struct record *good = make_record(UID_B), *back = NULL;
+	struct err err = { 0 };
+
+	save(f, good);
+	assert_int_equal(mkdir(f->path_a, 0700), 0);
+	for (int i = 0; i < 2; i++) {
+		struct record_list list = { 0 };
+
+		assert_int_equal(journal_load_all(&f->j, &list, &err), 0);
+		assert_int_equal(list.n, 1);
+		assert_string_equal(list.items[0]->uid, UID_B);
+		record_list_done(&list);
+		assert_int_equal(f->j.unreadable.n, 1);
+	}
+	assert_int_equal(f->j.corrupt, 0);
+	assert_int_equal(journal_load(&f->j, UID_A, &back, &err), -EISDIR);
+	assert_non_null(strstr(err.msg, f->path_a));
+}
+
+/* The folder of the records is durable before the first record is. */
+static void folder_is_durable(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_free_ char *data = xasprintf("%s/new", f->dir);
+	struct journal j;
+	struct err err = { 0 };
+
+	free(TAKE_PTR(synced));
+	assert_int_equal(journal_init(&j, data, &err), 0);
+	assert_non_null(synced);
+	assert_string_equal(synced, data);
+	journal_done(&j);
+	free(TAKE_PTR(synced));
 }
 
 static void other_files(void **state)
@@ -295,8 +382,10 @@ static void hook_plan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(round_trip),    TEST(states),	TEST(unknown_fields), TEST(corrupt),
-		TEST(later_version), TEST(other_files), TEST(hook_plan),
+		TEST(round_trip),	 TEST(states),	      TEST(unknown_fields),
+		TEST(corrupt),		 TEST(later_version), TEST(other_files),
+		TEST(hook_plan),	 TEST(holders),	      TEST(unreadable),
+		TEST(folder_is_durable),
 	};
 
 	log_init(LOG_FORMAT_TEXT, LOG_LEVEL_ERROR);

@@ -554,6 +554,29 @@ static void later_version_kept(void **state)
 	assert_has(unprepare(f, "a", UID_A), "install the version that wrote it");
 	kept = record_text(f, UID_A);
 	assert_string_equal(was, kept);
+	/* its devices are not handed out a second time */
+	f->overlap_wait_us = 50000;
+	restart(f);
+	api_put("b", UID_B, PAIR0);
+	assert_has(prepare(f, "b", UID_B), "0000:03:00.0 is still in use by claim ns/a");
+}
+
+/* A record that cannot be read: its own claim fails, the agent starts and serves the others. */
+static void unreadable_record(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_free_ char *path = xasprintf("%s/claims/" UID_A ".json", f->data_dir);
+
+	assert_int_equal(mkdir(path, 0700), 0);
+	restart(f);
+	api_put("a", UID_A, CARD0);
+	api_put("b", UID_B, PAIR1);
+	assert_has(prepare(f, "b", UID_B), "n nic-0001-03-00-0 ");
+	assert_has(prepare(f, "a", UID_A), "error: ");
+	assert_has(f->call.answers[0], path);
+	assert_has(unprepare(f, "a", UID_A), path);
+	assert_int_equal(rmdir(path), 0);
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
 }
 
 /* Recorded claims are undone after the start only when the API server says that they are gone. */
@@ -615,15 +638,25 @@ static void orphan_superseded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(prepare_and_undo),	    TEST(empty_call),
-		TEST(refused_claims),	    TEST(nothing_of_ours),
-		TEST(overlap_released),	    TEST(overlap_timeout),
-		TEST(unprepare_supersedes), TEST(half_pairs),
-		TEST(all_or_nothing),	    TEST(other_content),
-		TEST(same_claim_twice),	    TEST(without_api_and_inventory),
-		TEST(stop_while_busy),	    TEST(unwritable_cdi),
-		TEST(environment_of_pod),   TEST(recovery),
-		TEST(later_version_kept),   TEST(orphans),
+		TEST(prepare_and_undo),
+		TEST(empty_call),
+		TEST(refused_claims),
+		TEST(nothing_of_ours),
+		TEST(overlap_released),
+		TEST(overlap_timeout),
+		TEST(unprepare_supersedes),
+		TEST(half_pairs),
+		TEST(all_or_nothing),
+		TEST(other_content),
+		TEST(same_claim_twice),
+		TEST(without_api_and_inventory),
+		TEST(stop_while_busy),
+		TEST(unwritable_cdi),
+		TEST(environment_of_pod),
+		TEST(recovery),
+		TEST(later_version_kept),
+		TEST(unreadable_record),
+		TEST(orphans),
 		TEST(orphan_superseded),
 	};
 
