@@ -2,6 +2,8 @@
 #include "prepare/store.h"
 
 #include <errno.h>
+
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -327,7 +329,10 @@ bool store_prepare(struct store *s, const struct inventory *inv, const json_t *p
 	return wait;
 }
 
-/* Completed or Started → Undoing; what is Undoing already is only finished. */
+/*
+ * Completed or Started → Undoing; what is Undoing already is only finished.  On a full disk a claim
+ * without links is undone without the mark: removing its files can be repeated from any state.
+ */
 static int mark_undoing(struct store *s, struct store_claim *c, bool *marked)
 {
 	int r = journal_load(&s->journal, c->uid, &c->record, &c->err);
@@ -339,8 +344,13 @@ static int mark_undoing(struct store *s, struct store_claim *c, bool *marked)
 	if (r < 0 || c->record->state == RECORD_UNDOING)
 		return r;
 	c->record->state = RECORD_UNDOING;
+	r = journal_save(&s->journal, c->record, &c->err);
+	if ((r == -ENOSPC || r == -EDQUOT) && c->record->attach.mode == ATTACH_NONE) {
+		err_reset(&c->err);
+		return 0;
+	}
 	*marked = true;
-	return journal_save(&s->journal, c->record, &c->err);
+	return r;
 }
 
 void store_unprepare(struct store *s, struct store_claim *claims, size_t n)

@@ -7,12 +7,29 @@
 
 #include <cmocka.h>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "prepare/prepare.h"
 #include "unit/test_prepare_doubles.h"
 
 #define PAIR0 "n=nic-0000-03-00-0 n=nic-0000-03-00-1"
 #define PAIR1 "n=nic-0001-03-00-0 n=nic-0001-03-00-1"
 #define CARD0 "card=card-0000-03-00"
+
+/* The disk: fsync() of a file fails with this error when it is not 0. */
+static int fsync_error;
+
+int fsync(int fd)
+{
+	struct stat st;
+
+	if (fsync_error && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		errno = fsync_error;
+		return -1;
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
 
 struct fixture {
 	char *dir, *data_dir, *cdi_dir;
@@ -433,6 +450,31 @@ static void unwritable_cdi(void **state)
 	assert_string_equal(unprepare(f, "a", UID_A), "");
 }
 
+/* A full disk: nothing is prepared, but what is there can be undone. */
+static void full_disk(void **state)
+{
+	struct fixture *f = *state;
+	static const int errors[] = { ENOSPC, EDQUOT };
+
+	api_put("a", UID_A, CARD0);
+	api_put("b", UID_B, PAIR1);
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+		fsync_error = errors[i];
+		assert_has(prepare(f, "b", UID_B), "error: cannot write");
+		assert_clean(f, UID_B);
+		assert_string_equal(unprepare(f, "a", UID_A), "");
+		fsync_error = 0;
+		assert_clean(f, UID_A);
+	}
+	/* any other error: the mark has to be there first */
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	fsync_error = EIO;
+	assert_has(unprepare(f, "a", UID_A), "error: cannot write");
+	fsync_error = 0;
+	assert_string_equal(unprepare(f, "a", UID_A), "");
+}
+
 static void put_pod(const char *uses_a, const char *uses_b)
 {
 	json_t *pod = json_loads("{\"metadata\":{\"uid\":\"" POD_UID "\"},\"spec\":{"
@@ -638,26 +680,13 @@ static void orphan_superseded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(prepare_and_undo),
-		TEST(empty_call),
-		TEST(refused_claims),
-		TEST(nothing_of_ours),
-		TEST(overlap_released),
-		TEST(overlap_timeout),
-		TEST(unprepare_supersedes),
-		TEST(half_pairs),
-		TEST(all_or_nothing),
-		TEST(other_content),
-		TEST(same_claim_twice),
-		TEST(without_api_and_inventory),
-		TEST(stop_while_busy),
-		TEST(unwritable_cdi),
-		TEST(environment_of_pod),
-		TEST(recovery),
-		TEST(later_version_kept),
-		TEST(unreadable_record),
-		TEST(orphans),
-		TEST(orphan_superseded),
+		TEST(prepare_and_undo),	    TEST(empty_call),	    TEST(refused_claims),
+		TEST(nothing_of_ours),	    TEST(overlap_released), TEST(overlap_timeout),
+		TEST(unprepare_supersedes), TEST(half_pairs),	    TEST(all_or_nothing),
+		TEST(other_content),	    TEST(same_claim_twice), TEST(without_api_and_inventory),
+		TEST(stop_while_busy),	    TEST(unwritable_cdi),   TEST(full_disk),
+		TEST(environment_of_pod),   TEST(recovery),	    TEST(later_version_kept),
+		TEST(unreadable_record),    TEST(orphans),	    TEST(orphan_superseded),
 	};
 
 	/* the refusals are wanted: warnings would only hide what goes wrong */
