@@ -12,8 +12,8 @@ def bus_key(bus_id):
 class Machine:
     def __init__(self, cluster, name):
         cluster.need_machine(name)
-        self.cluster, self.name = cluster, name
-        self.topo = cluster.topo(name)
+        self.cluster = cluster
+        self.root, self.topo = cluster.machine_root(name), cluster.topo(name)
         self.gpus = {g["name"]: g for g in self.topo["gpus"]}
         self.nics = {n["name"]: n for n in self.topo["nics"]}
         self.cards = {c["id"]: c for c in self.topo["cards"]}
@@ -25,12 +25,11 @@ class Machine:
         return sorted((self.nics[n] for n in names), key=lambda n: bus_key(n["busID"]))
 
     def file(self, path):
-        return (self.cluster.state / "machines" / self.name / path).read_text().strip()
+        return (self.root / path).read_text().strip()
 
     def verbs_node(self, nic):
         """(/dev/infiniband/uverbsN, (major, minor)) of a function."""
-        root = self.cluster.state / "machines" / self.name / "sys/devices"
-        found = [p for p in root.rglob("infiniband_verbs/uverbs*/dev") if p.parent.parent.parent.name == nic["busID"]]
+        found = [p for p in (self.root / "sys/devices").rglob("infiniband_verbs/uverbs*/dev") if p.parent.parent.parent.name == nic["busID"]]
         assert len(found) == 1, f"{nic['busID']} has {len(found)} verbs devices in the machine's files"
         major, minor = found[0].read_text().strip().split(":")
         return f"/dev/infiniband/{found[0].parent.name}", (int(major), int(minor))

@@ -239,18 +239,18 @@ class Cluster:
         self.need_node_access()
         return run(*self.tools["docker"], "exec", "-i", self.nodes.get(node, node), *command, check=check, timeout=timeout, **kw)
 
+    def machine_root(self, machine):
+        """The unpacked files of a fake machine on this side; the nodes have the same ones."""
+        if not self.existing:
+            return self.state / "machines" / machine
+        root = pathlib.Path(self.run_dir, machine)
+        if not root.exists():
+            run(TOP / "build/twinrail", "snapshot", "--unpack", TOP / f"tests/fixtures/{machine}.machine", root)
+        return root
+
     def topo(self, machine):
         """`twinrail topo -o json` of a fake machine, made on this side: independent of the agent."""
-        if self.existing:
-            pod = self.driver_pod(machine)["metadata"]["name"]
-            out = self.kubectl("exec", "-n", NAMESPACE, pod, "-c", "agent", "--",
-                               "twinrail", "topo", "--root", "/machine", "-o", "json").stdout
-        else:
-            out = run(TOP / "build/twinrail", "topo", "--root", self.state / "machines" / machine, "-o", "json").stdout
-        return json.loads(out)
-
-    def machine_file(self, machine, path):
-        return (self.state / "machines" / machine / path).read_text().strip()
+        return json.loads(run(TOP / "build/twinrail", "topo", "--root", self.machine_root(machine), "-o", "json").stdout)
 
     # --- the driver ------------------------------------------------------------------------------
 
@@ -287,11 +287,11 @@ class Cluster:
             raise AssertionError(f"the DaemonSet is not ready: {done.stderr.strip()}\n{pods}{logs.stdout}{logs.stderr}")
 
     def driver_pods(self):
-        return self.list("Pod", NAMESPACE, labelSelector="app.kubernetes.io/name=twinrail")
+        pods = self.list("Pod", NAMESPACE, labelSelector="app.kubernetes.io/name=twinrail")
+        return [p for p in pods if not p["metadata"].get("deletionTimestamp")]
 
     def driver_pod(self, machine):
-        pods = [p for p in self.driver_pods() if p["spec"].get("nodeName") == self.nodes[machine]
-                and not p["metadata"].get("deletionTimestamp")]
+        pods = [p for p in self.driver_pods() if p["spec"].get("nodeName") == self.nodes[machine]]
         assert pods, f"no driver pod on {self.nodes[machine]}"
         return pods[0]
 
