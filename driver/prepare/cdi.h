@@ -35,7 +35,8 @@ void cdi_remove_stale(const char *dir, const char *driver);
 /*
  * The id under which a vendor's own specification in one of "dirs" (NULL-terminated) defines a GPU:
  * "<kind>=<uuid>", or, for toolkits that write indexes only, the device whose single numbered node
- * is "node" ("/dev/nvidia3").  "uuid" and "node" may be NULL.  malloc'ed.  ERR_NOT_FOUND names the
+ * is "node" ("/dev/nvidia3").  A device in a later folder hides its namesake in an earlier one, as in
+ * the runtime.  "uuid" and "node" may be NULL.  malloc'ed.  ERR_NOT_FOUND names the
  * id and how to make the specification; ERR_INVALID when two files of one folder define it.
  */
 int cdi_vendor_id(const char *const *dirs, const char *kind, const char *uuid, const char *node,

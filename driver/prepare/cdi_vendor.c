@@ -14,6 +14,8 @@ struct search {
 	const char *kind, *uuid, *node;
 	char *by_uuid, *by_node; /* names of devices; found so far */
 	unsigned int uuid_files; /* files of the current folder that define "uuid" */
+	struct strlist hidden; /* devices of folders with precedence */
+	struct strlist here; /* devices of the current folder */
 };
 
 /* "/dev/nvidia3" but not "/dev/nvidiactl" or "/dev/nvidia-uvm": belongs to one GPU. */
@@ -57,8 +59,9 @@ static void search_spec(struct search *s, const json_t *spec)
 	json_array_foreach(devices, i, d) {
 		const char *name = json_path_string(d, "name");
 
-		if (!name || strlen(name) > 253)
+		if (!name || strlen(name) > 253 || strlist_has(&s->hidden, name))
 			continue;
+		strlist_add(&s->here, name);
 		if (s->uuid && streq(name, s->uuid)) {
 			here = true;
 			free(s->by_uuid);
@@ -107,6 +110,9 @@ static int search_dir(struct search *s, const char *dir, struct err *err)
 			       "%u files in %s define the CDI device %s=%s, so that the runtime "
 			       "refuses it: remove all but one",
 			       s->uuid_files, dir, s->kind, s->uuid);
+	for (size_t i = 0; i < s->here.n; i++)
+		strlist_add(&s->hidden, s->here.items[i]);
+	strlist_done(&s->here);
 	return 0;
 }
 
@@ -115,12 +121,13 @@ int cdi_vendor_id(const char *const *dirs, const char *kind, const char *uuid, c
 {
 	struct search s = { .kind = kind, .uuid = uuid, .node = node };
 	struct buf tried = { 0 };
+	size_t n = 0;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && dirs && dirs[i]; i++) {
-		buf_printf(&tried, "%s%s", i ? ", " : "", dirs[i]);
-		r = search_dir(&s, dirs[i], err);
-	}
+	for (; dirs && dirs[n]; n++)
+		buf_printf(&tried, "%s%s", n ? ", " : "", dirs[n]);
+	while (r == 0 && n-- > 0) /* the later the folder, the higher its precedence */
+		r = search_dir(&s, dirs[n], err);
 	if (r == 0 && !s.by_uuid && !s.by_node)
 		r = err_set(err, ERR_NOT_FOUND, ENOENT,
 			    "no CDI specification in %s defines %s=%s: make one on the node with "
@@ -134,5 +141,7 @@ int cdi_vendor_id(const char *const *dirs, const char *kind, const char *uuid, c
 	buf_done(&tried);
 	free(s.by_uuid);
 	free(s.by_node);
+	strlist_done(&s.hidden);
+	strlist_done(&s.here);
 	return r;
 }

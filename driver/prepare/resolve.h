@@ -10,7 +10,7 @@
 
 struct resolve_options {
 	const char *driver, *pool;
-	const char *const *cdi_dirs; /* where vendors' CDI specifications are, NULL-terminated */
+	const char *const *cdi_dirs; /* as vendor_cdi_dirs in prepare.h */
 };
 
 /*

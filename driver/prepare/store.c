@@ -2,8 +2,6 @@
 #include "prepare/store.h"
 
 #include <errno.h>
-
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/file.h"
