@@ -284,6 +284,44 @@ static void vendor_conflict(void **state)
 	assert_non_null(strstr(err.msg, "remove all but one"));
 }
 
+/* What the runtime takes from two folders that define the same names: the later folder's. */
+static void vendor_precedence(void **state)
+{
+	struct fixture *f = *state;
+	static const struct {
+		const char *first, *second, *id;
+	} rows[] = {
+		/* indexes in another order: the first folder's "0" is hidden */
+		{ YAML_DEVICE("0", "/dev/nvidia0") YAML_DEVICE("1", "/dev/nvidia1"),
+		  YAML_DEVICE("0", "/dev/nvidia1") YAML_DEVICE("1", "/dev/nvidia0"),
+		  "nvidia.com/gpu=1" },
+		{ YAML_DEVICE("0", "/dev/nvidia0"), YAML_DEVICE("0", "/dev/nvidia1"), NULL },
+		{ YAML_DEVICE("a", "/dev/nvidia0"), YAML_DEVICE("b", "/dev/nvidia0"),
+		  "nvidia.com/gpu=b" },
+		{ YAML_DEVICE("a", "/dev/nvidia0"), YAML_DEVICE("b", "/dev/nvidia1"),
+		  "nvidia.com/gpu=a" },
+		{ YAML_DEVICE(UUID0, "/dev/nvidia0"), YAML_DEVICE("0", "/dev/nvidia0"),
+		  "nvidia.com/gpu=" UUID0 },
+	};
+	_cleanup_free_ char *first = xasprintf("%s/1", f->dir), *second = xasprintf("%s/2", f->dir);
+	_cleanup_free_ char *a = xasprintf("%s/a.yaml", first), *b = xasprintf("%s/b.yaml", second);
+	const char *const dirs[] = { first, second, NULL };
+
+	assert_int_equal(mkdir(first, 0700), 0);
+	assert_int_equal(mkdir(second, 0700), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_free_ char *id = NULL;
+		struct err err = { 0 };
+		int r;
+
+		put_file(a, YAML_HEAD "%s", rows[i].first);
+		put_file(b, YAML_HEAD "%s", rows[i].second);
+		r = cdi_vendor_id(dirs, "nvidia.com/gpu", UUID0, "/dev/nvidia0", &id, &err);
+		if (rows[i].id ? r < 0 || !streq(id, rows[i].id) : r != -ENOENT)
+			fail_msg("row %zu: %s %s", i, id ? id : "", err.msg);
+	}
+}
+
 /* A request of GPUs only needs no device of ours: CDI forbids empty ones. */
 static void gpu_only(void **state)
 {
@@ -308,17 +346,12 @@ static void gpu_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(golden),
-		TEST(not_utf8),
-		TEST(without_rdma_cm),
-		TEST(refused_devices),
-		TEST(files),
-		TEST(unwritable),
-		TEST(stale),
-		TEST(vendor),
-		TEST(vendor_conflict),
-		TEST(gpu_only),
-		TEST(the_nodes_own_nic),
+		TEST(golden),	       TEST(not_utf8),
+		TEST(without_rdma_cm), TEST(refused_devices),
+		TEST(files),	       TEST(unwritable),
+		TEST(stale),	       TEST(vendor),
+		TEST(vendor_conflict), TEST(vendor_precedence),
+		TEST(gpu_only),	       TEST(the_nodes_own_nic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
