@@ -27,22 +27,21 @@ struct hw_pci {
 	char *bus_id; /* "0000:03:00.0" */
 	char *path; /* "/sys/devices/pci0000:00/…/0000:03:00.0": the link of sys/bus/pci/devices */
 	unsigned int vendor, device, class; /* class: 24 bits, 0x020000 */
-	unsigned int subsystem_vendor, subsystem_device;
 	int numa_node; /* HW_UNKNOWN also for a negative number */
 	char *driver;
 	char *physfn; /* PCI address of the PF, when this is a VF */
 	int num_vfs; /* enabled VFs */
 	enum hw_port_type port_type;
-	char *vpd_sn, *vpd_v3, *vpd_pn; /* NIC and Data Direct functions only */
+	char *vpd_sn, *vpd_v3; /* NIC and Data Direct functions only */
 };
 
 struct hw_netdev {
 	char *name;
 	char *bus_id; /* the PCI function whose own link it is, also through virtio, or NULL */
 	char *sf_parent; /* the link of a subfunction: the PCI function of that; or NULL */
-	char *address, *oper_state, *phys_switch_id, *phys_port_name;
+	char *oper_state, *phys_switch_id, *phys_port_name;
 	char *kind; /* DEVTYPE: "vlan", "ipvlan", "macvlan", "bridge", "bond" */
-	int mtu, ifindex, iflink, type;
+	int mtu;
 	struct strlist lower; /* names of the netdevs below it */
 	char *master; /* the bond, bridge, OVS or VRF that it belongs to */
 };
@@ -65,8 +64,8 @@ struct hw_rdma {
 	char *name;
 	char *bus_id; /* NULL: it is not a PCI function's own, e.g. that of a subfunction */
 	bool software; /* rxe, siw: "bus_id" is that of the link it runs on */
-	char *node_guid, *sys_image_guid; /* NULL also when all zero */
-	char *fw_ver, *hca_type, *board_id;
+	char *sys_image_guid; /* NULL also when all zero */
+	char *fw_ver, *board_id;
 	char *uverbs; /* "uverbs0" */
 	int uverbs_major, uverbs_minor;
 	struct hw_rdma_port *ports;
@@ -105,7 +104,7 @@ struct hw_machine {
 	bool nvidia_peermem; /* the module is loaded */
 };
 
-/* Find by PCI address; NULL when it is not there. */
+/* Find by PCI address or name in O(log n); NULL when it is not there. */
 const struct hw_pci *hw_find_pci(const struct hw_machine *machine, const char *bus_id);
 const struct hw_netdev *hw_find_netdev(const struct hw_machine *machine, const char *name);
 

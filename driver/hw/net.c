@@ -49,16 +49,12 @@ static void read_netdev(const struct hw_root *root, const char *name, struct hw_
 		.name = xstrdup(name),
 		.bus_id = hw_path_bus_id(path),
 		.sf_parent = hw_path_sf_parent(path),
-		.address = hw_attr(root, dir, "address"),
 		.oper_state = hw_attr(root, dir, "operstate"),
 		.phys_switch_id = hw_attr(root, dir, "phys_switch_id"),
 		.phys_port_name = hw_attr(root, dir, "phys_port_name"),
 		.kind = dev_type(root, dir),
 		.master = hw_link_base(root, dir, "master"),
 		.mtu = hw_attr_int(root, dir, "mtu", HW_UNKNOWN),
-		.ifindex = hw_attr_int(root, dir, "ifindex", HW_UNKNOWN),
-		.iflink = hw_attr_int(root, dir, "iflink", HW_UNKNOWN),
-		.type = hw_attr_int(root, dir, "type", HW_UNKNOWN),
 	};
 	read_lower(root, dir, netdev);
 }
@@ -153,7 +149,6 @@ void hw_netdev_done(struct hw_netdev *netdev)
 	free(netdev->name);
 	free(netdev->bus_id);
 	free(netdev->sf_parent);
-	free(netdev->address);
 	free(netdev->oper_state);
 	free(netdev->phys_switch_id);
 	free(netdev->phys_port_name);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <pthread.h>
+#include <search.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "hw/read.h"
@@ -55,13 +58,88 @@ static void read_port_type(const struct hw_root *root, const char *dir, struct h
 		pci->port_type = port_type((unsigned char *)cfg, len);
 }
 
+/*
+ * VPD never changes while a function is there, and some cards take tens of milliseconds for it:
+ * that of the running machine is read once.  A function that was taken out and put in again has
+ * another inode.
+ */
+struct known_vpd {
+	char *bus_id; /* first: compared by cmp_known() */
+	ino_t inode;
+	struct vpd vpd;
+};
+
+static void *known_vpds; /* a tree of <search.h>, one entry per address */
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int cmp_known(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void vpd_copy(const struct vpd *from, struct vpd *to)
+{
+	*to = (struct vpd){ .sn = xstrdup_null(from->sn), .v3 = xstrdup_null(from->v3) };
+}
+
+static bool recall_vpd(char *bus_id, ino_t inode, struct vpd *ret)
+{
+	struct known_vpd **known;
+	bool found;
+
+	pthread_mutex_lock(&known_lock);
+	known = tfind(&bus_id, &known_vpds, cmp_known);
+	found = known && (*known)->inode == inode;
+	if (found)
+		vpd_copy(&(*known)->vpd, ret);
+	pthread_mutex_unlock(&known_lock);
+	return found;
+}
+
+static void remember_vpd(char *bus_id, ino_t inode, const struct vpd *vpd)
+{
+	struct known_vpd *fresh = xnew(struct known_vpd), **known;
+
+	*fresh = (struct known_vpd){ .bus_id = xstrdup(bus_id) };
+	pthread_mutex_lock(&known_lock);
+	known = tsearch(fresh, &known_vpds, cmp_known);
+	if (!known)
+		abort(); /* only memory can fail */
+	if (*known != fresh) {
+		free(fresh->bus_id);
+		free(fresh);
+	}
+	vpd_done(&(*known)->vpd);
+	vpd_copy(vpd, &(*known)->vpd);
+	(*known)->inode = inode;
+	pthread_mutex_unlock(&known_lock);
+}
+
+/* 0 or a negative errno; "ret" is the caller's. */
+static int load_vpd(const struct hw_root *root, const char *path, char *bus_id, struct vpd *ret)
+{
+	_cleanup_free_ char *data = NULL;
+	struct stat st = { 0 };
+	size_t len = 0;
+	int r;
+
+	if (root->live && fstatat(root->fd, path, &st, 0) == 0 &&
+	    recall_vpd(bus_id, st.st_ino, ret))
+		return 0;
+	r = hw_root_read(root, path, VPD_MAX, &data, &len);
+	if (r == 0)
+		r = vpd_parse(data, len, ret);
+	if (r == 0 && root->live)
+		remember_vpd(bus_id, st.st_ino, ret);
+	return r;
+}
+
 static void read_vpd(const struct hw_root *root, const char *dir, struct hw_machine *machine,
 		     struct hw_pci *pci, bool *no_rights)
 {
-	_cleanup_free_ char *path = xasprintf("%s/vpd", dir), *data = NULL;
+	_cleanup_free_ char *path = xasprintf("%s/vpd", dir);
 	struct vpd vpd = { 0 };
-	size_t len = 0;
-	int r = hw_root_read(root, path, VPD_MAX, &data, &len);
+	int r = load_vpd(root, path, pci->bus_id, &vpd);
 
 	if (r == -ENOENT)
 		return;
@@ -69,8 +147,6 @@ static void read_vpd(const struct hw_root *root, const char *dir, struct hw_mach
 		*no_rights = true;
 		return;
 	}
-	if (r == 0)
-		r = vpd_parse(data, len, &vpd);
 	if (r < 0) {
 		hw_warn(machine, "vpd-unreadable", pci->bus_id,
 			"vital product data cannot be used: %s", strerror(-r));
@@ -78,7 +154,6 @@ static void read_vpd(const struct hw_root *root, const char *dir, struct hw_mach
 	}
 	pci->vpd_sn = vpd.sn;
 	pci->vpd_v3 = vpd.v3;
-	pci->vpd_pn = vpd.pn;
 }
 
 /* Network controllers (class 02), and the Data Direct functions of ConnectX-8. */
@@ -105,8 +180,6 @@ static bool read_function(const struct hw_root *root, const char *name, struct h
 		.vendor = vendor,
 		.device = device,
 		.class = class,
-		.subsystem_vendor = hw_attr_hex(root, dir, "subsystem_vendor", 0),
-		.subsystem_device = hw_attr_hex(root, dir, "subsystem_device", 0),
 		.numa_node = hw_attr_int(root, dir, "numa_node", HW_UNKNOWN),
 		.driver = hw_link_base(root, dir, "driver"),
 		.physfn = hw_link_base(root, dir, "physfn"),
@@ -153,5 +226,4 @@ void hw_pci_done(struct hw_pci *pci)
 	free(pci->physfn);
 	free(pci->vpd_sn);
 	free(pci->vpd_v3);
-	free(pci->vpd_pn);
 }

@@ -135,10 +135,8 @@ static void read_device(const struct hw_root *root, const char *name, struct hw_
 
 	*rdma = (struct hw_rdma){
 		.name = xstrdup(name),
-		.node_guid = nonzero(root, dir, "node_guid"),
 		.sys_image_guid = nonzero(root, dir, "sys_image_guid"),
 		.fw_ver = hw_attr(root, dir, "fw_ver"),
-		.hca_type = hw_attr(root, dir, "hca_type"),
 		.board_id = hw_attr(root, dir, "board_id"),
 		.uverbs_major = HW_UNKNOWN,
 		.uverbs_minor = HW_UNKNOWN,
@@ -206,10 +204,8 @@ void hw_rdma_done(struct hw_rdma *rdma)
 	free(rdma->ports);
 	free(rdma->name);
 	free(rdma->bus_id);
-	free(rdma->node_guid);
 	free(rdma->sys_image_guid);
 	free(rdma->fw_ver);
-	free(rdma->hca_type);
 	free(rdma->board_id);
 	free(rdma->uverbs);
 }

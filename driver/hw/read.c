@@ -81,20 +81,26 @@ int hw_read(const char *root, struct hw_machine **ret, struct err *err)
 	return 0;
 }
 
+/* Both kinds of devices begin with their name, by which the arrays are sorted. */
+static int cmp_name(const void *name, const void *device)
+{
+	return strcmp(name, *(char *const *)device);
+}
+
 const struct hw_pci *hw_find_pci(const struct hw_machine *machine, const char *bus_id)
 {
-	for (size_t i = 0; i < machine->n_pci; i++)
-		if (streq(machine->pci[i].bus_id, bus_id))
-			return &machine->pci[i];
-	return NULL;
+	_Static_assert(offsetof(struct hw_pci, bus_id) == 0, "see cmp_name()");
+	return machine->n_pci ? bsearch(bus_id, machine->pci, machine->n_pci, sizeof(*machine->pci),
+					cmp_name)
+			      : NULL;
 }
 
 const struct hw_netdev *hw_find_netdev(const struct hw_machine *machine, const char *name)
 {
-	for (size_t i = 0; i < machine->n_netdevs; i++)
-		if (streq(machine->netdevs[i].name, name))
-			return &machine->netdevs[i];
-	return NULL;
+	_Static_assert(offsetof(struct hw_netdev, name) == 0, "see cmp_name()");
+	return machine->n_netdevs ? bsearch(name, machine->netdevs, machine->n_netdevs,
+					    sizeof(*machine->netdevs), cmp_name)
+				  : NULL;
 }
 
 struct hw_machine *hw_free(struct hw_machine *machine)

@@ -39,8 +39,6 @@ static int parse_keywords(const unsigned char *p, size_t len, struct vpd *vpd)
 			slot = &vpd->sn;
 		else if (memcmp(p, "V3", 2) == 0)
 			slot = &vpd->v3;
-		else if (memcmp(p, "PN", 2) == 0)
-			slot = &vpd->pn;
 		if (slot && keep(slot, p + 3, n) < 0)
 			return -EBADMSG;
 		p += 3 + n;
@@ -83,6 +81,5 @@ void vpd_done(struct vpd *vpd)
 {
 	free(vpd->sn);
 	free(vpd->v3);
-	free(vpd->pn);
 	*vpd = (struct vpd){ 0 };
 }

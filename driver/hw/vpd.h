@@ -6,7 +6,7 @@
 
 /* The keywords we use of a function's Vital Product Data; NULL when absent. */
 struct vpd {
-	char *sn, *v3, *pn;
+	char *sn, *v3;
 };
 
 /*

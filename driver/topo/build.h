@@ -32,8 +32,7 @@ struct builder {
 	struct inventory *inv;
 	struct nic_facts *nics; /* as many as inv->nics */
 	struct place *gpus; /* as many as inv->gpus */
-	size_t cap_nics, cap_nic_facts, cap_gpus, cap_gpu_places, cap_cards, cap_pairs,
-		cap_warnings;
+	size_t cap_nics, cap_nic_facts, cap_gpus, cap_gpu_places, cap_cards, cap_warnings;
 };
 
 void topo_add_gpus(struct builder *b);

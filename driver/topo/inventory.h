@@ -65,7 +65,6 @@ struct topo_nic {
 	int pf_index, pf_count;
 	bool standalone; /* may be handed out alone */
 	bool is_vf;
-	bool sriov_parent; /* a PF whose VFs are enabled */
 	char *pf_bus_id;
 	int numa_node;
 	char *pcie_root; /* by policy: what is published */
@@ -73,7 +72,7 @@ struct topo_nic {
 	char *dma_bus_id; /* its Data Direct function */
 	char *pcie_switch;
 	enum tri hairpin, cross_rail;
-	int num_vfs;
+	int num_vfs; /* enabled */
 	struct topo_port *ports;
 	size_t n_ports;
 	struct topo_child *children;

@@ -115,24 +115,6 @@ void topo_add_gpus(struct builder *b)
 	}
 }
 
-/* The RDMA device of a function; one of its own before a software device on its link. */
-static const struct hw_rdma *find_rdma(const struct hw_machine *m, const char *bus_id)
-{
-	const struct hw_rdma *found = NULL;
-
-	for (size_t i = 0; i < m->n_rdma; i++) {
-		const struct hw_rdma *rdma = &m->rdma[i];
-
-		if (!rdma->bus_id || !streq(rdma->bus_id, bus_id))
-			continue;
-		if (!rdma->software)
-			return rdma;
-		if (!found)
-			found = rdma;
-	}
-	return found;
-}
-
 /* Representors of VFs ("pf0vf1") sit on the same function as the uplink ("p0", or no name). */
 static bool is_uplink(const struct hw_netdev *netdev)
 {
@@ -141,13 +123,39 @@ static bool is_uplink(const struct hw_netdev *netdev)
 	return !name || (name[0] == 'p' && name[1] && !name[1 + strspn(name + 1, "0123456789")]);
 }
 
-static const struct hw_netdev *find_link(const struct hw_machine *m, const char *bus_id)
+/* What belongs to machine->pci[i]; with 1,024 VFs nothing may be sought for each of them. */
+struct owned {
+	const struct hw_rdma *rdma;
+	const struct hw_netdev *link;
+	int nic; /* TOPO_UNKNOWN: it is none */
+};
+
+static struct owned *owned_by(struct owned *owned, const struct hw_machine *m, const char *bus_id)
 {
-	for (size_t i = 0; i < m->n_netdevs; i++)
-		if (m->netdevs[i].bus_id && streq(m->netdevs[i].bus_id, bus_id) &&
-		    is_uplink(&m->netdevs[i]))
-			return &m->netdevs[i];
-	return NULL;
+	const struct hw_pci *pci = bus_id ? hw_find_pci(m, bus_id) : NULL;
+
+	return pci ? &owned[pci - m->pci] : NULL;
+}
+
+/* The caller frees the array. */
+static struct owned *assign_devices(const struct hw_machine *m)
+{
+	struct owned *owned = xcalloc(m->n_pci, sizeof(*owned)), *o;
+
+	for (size_t i = 0; i < m->n_pci; i++)
+		owned[i].nic = TOPO_UNKNOWN;
+	for (size_t i = 0; i < m->n_rdma; i++) {
+		o = owned_by(owned, m, m->rdma[i].bus_id);
+		/* One of its own goes before a software device on its link. */
+		if (o && (!o->rdma || (o->rdma->software && !m->rdma[i].software)))
+			o->rdma = &m->rdma[i];
+	}
+	for (size_t i = 0; i < m->n_netdevs; i++) {
+		o = owned_by(owned, m, m->netdevs[i].bus_id);
+		if (o && !o->link && is_uplink(&m->netdevs[i]))
+			o->link = &m->netdevs[i];
+	}
+	return owned;
 }
 
 static bool is_child_kind(const char *kind)
@@ -160,25 +168,40 @@ static bool is_child_kind(const char *kind)
 	return false;
 }
 
-static void add_children(const struct hw_machine *m, struct topo_nic *nic)
+static void add_child(struct builder *b, const struct owned *parent, const char *netdev,
+		      const char *kind)
 {
-	size_t cap = 0;
+	struct topo_nic *nic;
+	size_t n;
+
+	if (!parent || parent->nic < 0)
+		return;
+	nic = &b->inv->nics[parent->nic];
+	n = nic->n_children++;
+	nic->children = xrealloc(nic->children, nic->n_children, sizeof(*nic->children));
+	nic->children[n] = (struct topo_child){ xstrdup(netdev), xstrdup(kind) };
+}
+
+/* Links on the NIC's own link, links of its VFs and subfunctions; by name. */
+static void add_children(struct builder *b, struct owned *owned)
+{
+	const struct hw_machine *m = b->machine;
 
 	for (size_t i = 0; i < m->n_netdevs; i++) {
 		const struct hw_netdev *netdev = &m->netdevs[i];
 		const struct hw_pci *pci = netdev->bus_id ? hw_find_pci(m, netdev->bus_id) : NULL;
-		const char *kind = NULL;
 
-		if (nic->netdev && is_child_kind(netdev->kind) &&
-		    strlist_has(&netdev->lower, nic->netdev))
-			kind = netdev->kind;
-		else if (pci && pci->physfn && streq(pci->physfn, nic->bus_id))
-			kind = "vf";
-		else if (netdev->sf_parent && streq(netdev->sf_parent, nic->bus_id))
-			kind = "sf";
-		if (kind)
-			*array_push(nic->children, nic->n_children, cap) =
-				(struct topo_child){ xstrdup(netdev->name), xstrdup(kind) };
+		for (size_t k = 0; is_child_kind(netdev->kind) && k < netdev->lower.n; k++) {
+			const struct hw_netdev *lower = hw_find_netdev(m, netdev->lower.items[k]);
+			const struct owned *o = lower ? owned_by(owned, m, lower->bus_id) : NULL;
+
+			if (o && o->link == lower)
+				add_child(b, o, netdev->name, netdev->kind);
+		}
+		if (pci && pci->physfn)
+			add_child(b, owned_by(owned, m, pci->physfn), netdev->name, "vf");
+		if (netdev->sf_parent)
+			add_child(b, owned_by(owned, m, netdev->sf_parent), netdev->name, "sf");
 	}
 }
 
@@ -250,9 +273,10 @@ static void add_ports(struct topo_nic *nic, const struct hw_rdma *rdma)
 	}
 }
 
-static void add_nic(struct builder *b, const struct hw_pci *pci, const struct hw_rdma *rdma)
+static void add_nic(struct builder *b, const struct hw_pci *pci, struct owned *owned)
 {
-	const struct hw_netdev *netdev = find_link(b->machine, pci->bus_id);
+	const struct hw_rdma *rdma = owned->rdma;
+	const struct hw_netdev *netdev = owned->link;
 	struct topo_nic *nic = array_push(b->inv->nics, b->inv->n_nics, b->cap_nics);
 	size_t n_facts = b->inv->n_nics - 1;
 	struct nic_facts *facts = array_push(b->nics, n_facts, b->cap_nic_facts);
@@ -279,7 +303,6 @@ static void add_nic(struct builder *b, const struct hw_pci *pci, const struct hw
 		.pf_index = TOPO_UNKNOWN,
 		.pf_count = TOPO_UNKNOWN,
 		.is_vf = topo_is_vf(pci),
-		.sriov_parent = pci->num_vfs > 0,
 		.num_vfs = pci->num_vfs,
 		.pf_bus_id = xstrdup_null(pci->physfn),
 		.numa_node = pci->numa_node,
@@ -287,8 +310,7 @@ static void add_nic(struct builder *b, const struct hw_pci *pci, const struct hw
 		.best_gpu = TOPO_UNKNOWN,
 		.best_path = PATH_UNKNOWN,
 	};
-	add_children(b->machine, nic);
-	add_ports(nic, rdma);
+	owned->nic = (int)b->inv->n_nics - 1;
 	if (!nic->function_pcie_root)
 		topo_warn(b, "pcie-root-unknown", nic->name,
 			  "its place in the PCI tree is not below a PCI root complex of this "
@@ -297,16 +319,22 @@ static void add_nic(struct builder *b, const struct hw_pci *pci, const struct hw
 
 void topo_add_nics(struct builder *b)
 {
-	_cleanup_free_ const struct hw_pci **sorted = sorted_functions(b->machine);
+	const struct hw_machine *m = b->machine;
+	_cleanup_free_ const struct hw_pci **sorted = sorted_functions(m);
+	_cleanup_free_ struct owned *owned = assign_devices(m);
 
-	for (size_t i = 0; i < b->machine->n_pci; i++) {
-		const struct hw_rdma *rdma = find_rdma(b->machine, sorted[i]->bus_id);
+	for (size_t i = 0; i < m->n_pci; i++) {
+		struct owned *o = &owned[sorted[i] - m->pci];
 
-		if (rdma && !gpu_vendor(sorted[i]))
-			add_nic(b, sorted[i], rdma);
+		if (o->rdma && !gpu_vendor(sorted[i]))
+			add_nic(b, sorted[i], o);
 	}
-	for (size_t i = 0; i < b->inv->n_nics; i++)
-		for (size_t k = 0; b->inv->nics[i].pf_bus_id && k < b->inv->n_nics; k++)
-			if (streq(b->inv->nics[i].pf_bus_id, b->inv->nics[k].bus_id))
-				b->nics[i].pf = (int)k;
+	add_children(b, owned);
+	for (size_t i = 0; i < b->inv->n_nics; i++) {
+		const struct owned *pf = owned_by(owned, m, b->inv->nics[i].pf_bus_id);
+
+		if (pf)
+			b->nics[i].pf = pf->nic;
+		add_ports(&b->inv->nics[i], b->nics[i].rdma); /* knows the children's GIDs */
+	}
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
-#include "hw/root.h"
+#include "hw/read.h"
 #include "test_topo_machine.h"
 
 #define FUNCTION "pci0000:00/0000:00:01.0/0000:03:00.0"
@@ -77,7 +78,6 @@ static void test_pci(void **state)
 	assert_string_equal(pci->physfn, "0000:02:00.0");
 	assert_string_equal(pci->vpd_sn, "SN1");
 	assert_string_equal(pci->vpd_v3, "V31");
-	assert_null(pci->vpd_pn);
 	assert_int_equal(machine->n_warnings, 0);
 	hw_free(machine);
 }
@@ -148,8 +148,7 @@ static void test_rdma(void **state)
 
 	(void)state;
 	add_nic(&b, FUNCTION, 0x1021, 0, "mlx5_0", "eth0", "0000:0000:0000:0001");
-	buf_str(&b, RDMA "/fw_ver =\n" RDMA "/node_guid = 0000:0000:0000:0000\n" RDMA
-			 "/hca_type = MT4129\n" RDMA "/ports/1/state = 4: ACTIVE\n" RDMA
+	buf_str(&b, RDMA "/fw_ver =\n" RDMA "/ports/1/state = 4: ACTIVE\n" RDMA
 			 "/ports/1/phys_state = 5: LinkUp\n" RDMA
 			 "/ports/1/rate = 2.5 Gb/sec (1X SDR)\n" RDMA
 			 "/ports/1/link_layer = Ethernet\n" RDMA
@@ -174,7 +173,6 @@ static void test_rdma(void **state)
 	assert_string_equal(rdma->bus_id, "0000:03:00.0");
 	assert_false(rdma->software);
 	assert_null(rdma->fw_ver);
-	assert_null(rdma->node_guid);
 	assert_string_equal(rdma->sys_image_guid, "0000:0000:0000:0001");
 	assert_string_equal(rdma->uverbs, "uverbs7");
 	assert_int_equal(rdma->uverbs_major, 231);
@@ -283,6 +281,60 @@ static void test_gpus_and_dmi(void **state)
 	hw_free(machine);
 }
 
+static char *serial_of(const char *dir, bool live)
+{
+	struct hw_machine *machine = xnew(struct hw_machine);
+	struct hw_root root;
+	struct err err = { 0 };
+	char *sn;
+
+	assert_int_equal(hw_root_open(dir, &root, &err), 0);
+	root.live = live;
+	hw_read_pci(&root, machine);
+	hw_root_close(&root);
+	sn = xstrdup_null(machine->pci[0].vpd_sn);
+	hw_free(machine);
+	return sn;
+}
+
+static void assert_serial(const char *dir, bool live, const char *expected)
+{
+	_cleanup_free_ char *sn = serial_of(dir, live);
+
+	assert_string_or_null(sn, expected);
+}
+
+/* VPD is slow: that of the running machine is read once, as long as it is the same function. */
+static void test_vpd_is_read_once(void **state)
+{
+	struct buf b = { 0 };
+	_cleanup_free_ char *file = NULL, *moved = NULL;
+	char *dir;
+	int fd;
+
+	(void)state;
+	add_pci(&b, FUNCTION, 0x020000, 0x15b3, 0x1021, 0);
+	add_vpd(&b, FUNCTION, "SN1", NULL);
+	dir = unpack(b.data);
+	buf_done(&b);
+	file = xasprintf("%s/sys/devices/" FUNCTION "/vpd", dir);
+	moved = xasprintf("%s.old", file);
+	assert_serial(dir, true, "SN1");
+	fd = open(file, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "2", 1, 8), 1);
+	close(fd);
+	assert_serial(dir, false, "SN2");
+	assert_serial(dir, true, "SN1");
+	/* Another card in the slot: another inode. */
+	assert_int_equal(rename(file, moved), 0);
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, "\x90\x06\x00SN\x03SN3\x78", 10), 10);
+	close(fd);
+	assert_serial(dir, true, "SN3");
+	assert_serial(dir, true, "SN3");
+	remove_tree(dir);
+}
+
 /* The running machine, whatever it is: reading must work. */
 static void test_live(void **state)
 {
@@ -308,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_net),
 		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_gpus_and_dmi),
+		cmocka_unit_test(test_vpd_is_read_once),
 		cmocka_unit_test(test_live),
 	};
 

@@ -317,7 +317,7 @@ static void test_vf(void **state)
 	assert_int_equal(nic_of(inv, "0000:03:00.3")->role, ROLE_FRONTEND);
 	pf = nic_of(inv, "0000:03:00.0");
 	vf = nic_of(inv, "0000:03:00.2");
-	assert_true(pf->sriov_parent && pf->standalone && !pf->is_vf);
+	assert_true(pf->standalone && !pf->is_vf);
 	assert_int_equal(pf->num_vfs, 1);
 	assert_string_equal(pf->children[0].netdev, "eth0v0");
 	assert_string_equal(pf->children[0].kind, "vf");
