@@ -35,6 +35,7 @@ struct inventory *topo_build(const struct hw_machine *machine, const struct topo
 		topo_warn(&b, machine->warnings[i].code, machine->warnings[i].object, "%s",
 			  machine->warnings[i].message);
 	topo_add_gpus(&b);
+	topo_set_platform(&b);
 	topo_add_nics(&b);
 	topo_match_data_direct(&b);
 	topo_add_cards(&b);

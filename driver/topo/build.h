@@ -32,10 +32,12 @@ struct builder {
 	struct inventory *inv;
 	struct nic_facts *nics; /* as many as inv->nics */
 	struct place *gpus; /* as many as inv->gpus */
+	bool root_order; /* on this platform the order of PCI roots is that of the rails */
 	size_t cap_nics, cap_nic_facts, cap_gpus, cap_gpu_places, cap_cards, cap_warnings;
 };
 
 void topo_add_gpus(struct builder *b);
+void topo_set_platform(struct builder *b);
 void topo_add_nics(struct builder *b);
 void topo_match_data_direct(struct builder *b); /* dma_bus_id of PFs */
 void topo_add_cards(struct builder *b); /* cards, standalone; may take dma_bus_id back */

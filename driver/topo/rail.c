@@ -217,9 +217,36 @@ static char *effective_root(const struct builder *b, size_t nic)
 	return b->nics[nic].place.complex ? xstrdup_null(t->function_pcie_root) : NULL;
 }
 
+/* A NIC near a GPU: one that is there for rails. */
+static bool wants_rail(const struct builder *b, size_t nic)
+{
+	const struct topo_nic *t = &b->inv->nics[nic];
+
+	return b->inv->topology_class != CLASS_FLAT && b->nics[nic].pf < 0 &&
+	       t->role == ROLE_UNKNOWN && t->best_gpu >= 0 && t->best_path <= PATH_PHB;
+}
+
+/* Rails are not guessed: that NICs of one rail reach each other is what people rely on. */
+static void warn_without_rails(struct builder *b)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; i < b->inv->n_nics; i++) {
+		if (b->inv->nics[i].rail >= 0)
+			return;
+		wanted = wanted || wants_rail(b, i);
+	}
+	if (wanted)
+		topo_warn(b, "rail-unknown", "node",
+			  "no NIC has a rail: the links' names do not tell (gpu<N>rdma<M>, "
+			  "rdma<N>), and %s",
+			  b->root_order ? "not every GPU has exactly one NIC near it"
+					: "this is no platform whose rails follow the PCI roots");
+}
+
 /*
- * Without names: the GPU-near NICs in the order of their effective roots.  Only on a regular
- * machine: every GPU has the same number of NICs of its own within PHB.
+ * Without names: the GPU-near NICs in the order of their effective roots, on platforms that are
+ * cabled so.  Only when nothing is missing: every GPU has one NIC of its own within PHB.
  */
 static void rails_by_root(struct builder *b)
 {
@@ -228,14 +255,13 @@ static void rails_by_root(struct builder *b)
 	_cleanup_free_ size_t *per_gpu = xcalloc(inv->n_gpus, sizeof(*per_gpu));
 	size_t n = 0;
 
-	if (inv->topology_class == CLASS_FLAT || inv->n_gpus == 0)
+	if (!b->root_order)
 		return;
 	for (size_t i = 0; i < inv->n_nics; i++) {
 		const struct topo_nic *nic = &inv->nics[i];
 		_cleanup_free_ char *root = effective_root(b, i);
 
-		if (b->nics[i].pf >= 0 || nic->role != ROLE_UNKNOWN || nic->best_gpu < 0 ||
-		    nic->best_path > PATH_PHB)
+		if (!wants_rail(b, i))
 			continue;
 		if (!root)
 			return;
@@ -243,7 +269,7 @@ static void rails_by_root(struct builder *b)
 		list[n++] = (struct candidate){ (int)i, root_number(root) };
 	}
 	for (size_t g = 0; g < inv->n_gpus; g++)
-		if (per_gpu[g] == 0 || per_gpu[g] != per_gpu[0])
+		if (per_gpu[g] != 1)
 			return;
 	qsort(list, n, sizeof(*list), cmp_candidate);
 	for (size_t i = 0; i < n; i++) {
@@ -340,8 +366,10 @@ static void inherit(struct builder *b)
 
 void topo_set_rails(struct builder *b)
 {
-	if (!rails_by_name(b, true) && !rails_by_name(b, false))
+	if (!rails_by_name(b, true) && !rails_by_name(b, false)) {
 		rails_by_root(b);
+		warn_without_rails(b);
+	}
 	check_rails(b);
 	set_far_roles(b);
 	set_rail_roles(b);

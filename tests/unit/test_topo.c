@@ -221,7 +221,8 @@ static void test_data_direct(void **state)
 	assert_int_equal(inv->pairs[0].path, PATH_PIX);
 	assert_true(inv->pairs[0].via_data_direct);
 	assert_true(inv->pairs[0].best && inv->pairs[1].best);
-	assert_int_equal(inv->n_warnings, 0);
+	assert_int_equal(inv->n_warnings, 1);
+	assert_true(has_warning(inv, "rail-unknown"));
 	inventory_unref(inv);
 }
 

@@ -41,11 +41,14 @@ static void test_rails(void **state)
 		     "netdev-name", NULL);
 	assert_rails(named((const char *[]){ "rdma1", "rdma2", "rdma0" }, 3, ""),
 		     (int[]){ 1, 2, 0 }, "netdev-name", NULL);
-	/* No names, or names of another kind: the order of the roots. */
-	assert_rails(named((const char *[]){ "rdmax", "eth1" }, 2, ""), (int[]){ 0, 1 },
-		     "root-order", NULL);
-	assert_rails(named((const char *[]){ NULL, NULL }, 2, ""), (int[]){ 0, 1 }, "root-order",
-		     NULL);
+	/* No names, or names of another kind, on an HGX H100: the order of the roots. */
+	assert_rails(named((const char *[8]){ "rdmax", "eth1" }, 8, ""),
+		     (int[]){ 0, 1, 2, 3, 4, 5, 6, 7 }, "root-order", NULL);
+	/* On a machine we do not know nothing is guessed. */
+	assert_rails(named((const char *[]){ "rdmax", "eth1" }, 2, ""), (int[]){ -1, -1 }, NULL,
+		     "rail-unknown");
+	assert_rails(named((const char *[]){ NULL, NULL }, 2, ""), (int[]){ -1, -1 }, NULL,
+		     "rail-unknown");
 	assert_rails(named((const char *[]){ "gpu0rdma0", "gpu0rdma1", "gpu1rdma0" }, 3, ""),
 		     (int[]){ 0, 1, 2 }, "netdev-name", NULL);
 	/* Contradictory names are no reason to guess. */
@@ -59,28 +62,57 @@ static void test_rails(void **state)
 		     (int[]){ 0, -1 }, "netdev-name", NULL);
 }
 
-/* One GPU has two NICs, the other one: the order of roots says nothing. */
+/* On a known platform one GPU has two NICs: the order of roots says nothing. */
 static void test_irregular(void **state)
 {
 	struct buf b = { 0 };
 	struct inventory *inv;
 
 	(void)state;
-	for (unsigned int i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 8; i++) {
 		add_group(&b, i);
 		add_group_gpu(&b, i, "05:00.0");
 		free(add_group_nic(&b, i, "03:00.0", 0x1021, NULL, NULL));
 	}
 	free(add_group_nic(&b, 1, "04:00.0", 0x1021, NULL, NULL));
 	inv = build_machine(&b);
-	for (size_t i = 0; i < 3; i++) {
+	assert_string_equal(inv->platform, "hgx-h100");
+	for (size_t i = 0; i < inv->n_nics; i++) {
 		assert_int_equal(inv->nics[i].rail, TOPO_UNKNOWN);
 		assert_int_equal(inv->nics[i].rail_group, TOPO_UNKNOWN);
 		assert_int_equal(inv->nics[i].role, ROLE_RAIL);
 	}
 	assert_int_equal(inv->rail_count, 0);
-	assert_int_equal(inv->n_warnings, 0);
+	assert_int_equal(inv->n_warnings, 1);
+	assert_true(has_warning(inv, "rail-unknown"));
 	inventory_unref(inv);
+}
+
+static void assert_platform(size_t n, unsigned int device, unsigned int last, const char *expected)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_free_ char *path = xasprintf("pci0000:00/0000:00:%02zx.0", i + 1);
+
+		add_pci(&b, path, 0x030200, 0x10de, i + 1 == n ? last : device, 0);
+	}
+	inv = build_machine(&b);
+	assert_string_or_null(inv->platform, expected);
+	inventory_unref(inv);
+}
+
+static void test_platforms(void **state)
+{
+	(void)state;
+	assert_platform(8, 0x2330, 0x2330, "hgx-h100");
+	assert_platform(7, 0x2330, 0x2330, NULL);
+	assert_platform(8, 0x2330, 0x2335, NULL);
+	assert_platform(8, 0x2335, 0x2335, "hgx-h200");
+	assert_platform(8, 0x2901, 0x2901, "hgx-b200");
+	assert_platform(4, 0x31c2, 0x31c3, "gb300");
+	assert_platform(4, 0x2941, 0x2941, "gb200");
 }
 
 static void test_rail_of_child(void **state)
@@ -133,7 +165,6 @@ static void test_roles(void **state)
 	assert_int_equal(nic_of(inv, "0003:03:00.0")->role, ROLE_FRONTEND);
 	assert_int_equal(nic_of(inv, "0003:04:00.0")->role, ROLE_STORAGE);
 	assert_int_equal(nic_of(inv, "0003:04:00.0")->rail, TOPO_UNKNOWN);
-	assert_int_equal(inv->rail_count, 2);
 	inventory_unref(inv);
 }
 
@@ -230,7 +261,6 @@ static void test_best_of_equals(void **state)
 	assert_false(pair_of(inv, "0000:05:00.0", "0000:04:00.0")->best);
 	assert_int_equal(nic_of(inv, "0000:04:00.0")->best_gpu, 1);
 	assert_int_equal(nic_of(inv, "0000:04:00.0")->best_path, PATH_PIX);
-	assert_int_equal(inv->rail_count, 2);
 	assert_null(inventory_nic(inv, "nic-x"));
 	assert_null(inventory_gpu(inv, "gpu-x"));
 	assert_null(inventory_card(inv, "card-x"));
@@ -258,8 +288,6 @@ static void test_best_shared(void **state)
 	assert_false(pair_of(inv, "0000:06:00.0", "0001:03:00.0")->best);
 	assert_int_equal(nic_of(inv, "0001:03:00.0")->role, ROLE_STORAGE);
 	assert_int_equal(nic_of(inv, "0001:03:00.0")->best_path, PATH_NODE);
-	/* The machine is not regular, so the order of roots says nothing about rails. */
-	assert_int_equal(inv->rail_count, 0);
 	inventory_unref(inv);
 }
 
@@ -302,7 +330,7 @@ static void test_vf(void **state)
 	(void)state;
 	add_group(&b, 0);
 	add_group_gpu(&b, 0, "04:00.0");
-	path = add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL);
+	path = add_group_nic(&b, 0, "03:00.0", 0x1021, "rdma0", NULL);
 	buf_printf(&b, "sys/devices/%s/sriov_numvfs = 1\n", path);
 	free(path);
 	path = add_group_nic(&b, 0, "03:00.2", 0x101e, "eth0v0", NULL);
@@ -364,6 +392,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rails),
 		cmocka_unit_test(test_irregular),
+		cmocka_unit_test(test_platforms),
 		cmocka_unit_test(test_rail_of_child),
 		cmocka_unit_test(test_roles),
 		cmocka_unit_test(test_masters),
