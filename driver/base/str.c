@@ -246,6 +246,16 @@ bool strlist_has(const struct strlist *l, const char *s)
 	return false;
 }
 
+bool strlist_equal(const struct strlist *a, const struct strlist *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (!streq(a->items[i], b->items[i]))
+			return false;
+	return true;
+}
+
 static int cmp_string(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);

@@ -73,6 +73,7 @@ struct strlist {
 void strlist_add(struct strlist *l, const char *s);
 void strlist_take(struct strlist *l, char *s); /* the list becomes the owner of "s" */
 bool strlist_has(const struct strlist *l, const char *s);
+bool strlist_equal(const struct strlist *a, const struct strlist *b); /* in the same order */
 void strlist_sort(struct strlist *l); /* by byte value */
 void strlist_done(struct strlist *l);
 

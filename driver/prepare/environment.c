@@ -97,16 +97,6 @@ static void container_uses(const json_t *container, const struct claim *const *c
 	strlist_sort(ret);
 }
 
-static bool same_list(const struct strlist *a, const struct strlist *b)
-{
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (!streq(a->items[i], b->items[i]))
-			return false;
-	return true;
-}
-
 /* All containers that use any of our requests use the same ones. */
 static const char *check_pod(const json_t *pod, const struct claim *const *claims, size_t n)
 {
@@ -132,7 +122,7 @@ static const char *check_pod(const json_t *pod, const struct claim *const *claim
 				first = uses;
 				continue;
 			}
-			if (uses.n > 0 && !same_list(&first, &uses))
+			if (uses.n > 0 && !strlist_equal(&first, &uses))
 				why = "containers of the pod use different requests";
 			strlist_done(&uses);
 		}

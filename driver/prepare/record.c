@@ -82,9 +82,48 @@ static json_t *list_to_json(const struct strlist *list)
 	return a;
 }
 
-static json_t *device_to_json(const struct record_device *d)
+static bool same_nodes(const struct record_device *a, const struct record_device *b)
 {
-	json_t *o = json_new_object(), *nodes = json_new_array();
+	if (a->n_nodes != b->n_nodes)
+		return false;
+	for (size_t i = 0; i < a->n_nodes; i++)
+		if (!streq(a->nodes[i].path, b->nodes[i].path) ||
+		    a->nodes[i].major != b->nodes[i].major ||
+		    a->nodes[i].minor != b->nodes[i].minor)
+			return false;
+	return true;
+}
+
+bool record_same_devices(const struct record *a, const struct record *b)
+{
+	if (a->n_devices != b->n_devices)
+		return false;
+	for (size_t i = 0; i < a->n_devices; i++) {
+		const struct record_device *x = &a->devices[i], *y = &b->devices[i];
+
+		if (!strlist_equal(&x->functions, &y->functions) ||
+		    !strlist_equal(&x->vendor_cdi, &y->vendor_cdi) || !same_nodes(x, y))
+			return false;
+	}
+	return true;
+}
+
+void record_renew(struct record *record, struct record *fresh)
+{
+	struct record_device *devices = record->devices;
+	size_t n = record->n_devices;
+
+	record->devices = fresh->devices;
+	record->n_devices = fresh->n_devices;
+	fresh->devices = devices;
+	fresh->n_devices = n;
+	record->renewed = true;
+}
+
+/* "o" is empty, or the device as it was stored. */
+static void device_to_json(json_t *o, const struct record_device *d)
+{
+	json_t *nodes = json_new_array();
 
 	json_set_string(o, "request", d->request);
 	json_set_string(o, "pool", d->pool);
@@ -92,7 +131,8 @@ static json_t *device_to_json(const struct record_device *d)
 	json_set_string(o, "shareID", d->share_id);
 	json_set_string(o, "type", d->type);
 	json_set_bool(o, "adminAccess", d->admin_access);
-	json_set(o, "config", nic_config_to_json(&d->config));
+	if (!json_object_get(o, "config"))
+		json_set(o, "config", nic_config_to_json(&d->config));
 	json_set(o, "functions", list_to_json(&d->functions));
 	for (size_t i = 0; i < d->n_nodes; i++) {
 		json_t *n = json_new_object();
@@ -104,7 +144,20 @@ static json_t *device_to_json(const struct record_device *d)
 	}
 	json_set(o, "nodes", nodes);
 	json_set(o, "vendorCDI", list_to_json(&d->vendor_cdi));
-	return o;
+}
+
+static json_t *devices_to_json(const struct record *record)
+{
+	const json_t *stored = json_object_get(record->stored, "devices");
+	json_t *devices = json_new_array();
+
+	for (size_t i = 0; i < record->n_devices; i++) {
+		json_t *old = json_array_get(stored, i);
+
+		json_add(devices, old ? json_deep_copy(old) : json_new_object());
+		device_to_json(json_array_get(devices, i), &record->devices[i]);
+	}
+	return devices;
 }
 
 json_t *record_to_json(const struct record *record)
@@ -113,18 +166,16 @@ json_t *record_to_json(const struct record *record)
 
 	json_set_string(o, "state", record_state_name(record->state));
 	json_set_string(o, "bootID", record->boot_id);
+	if (record->stored && !record->renewed)
+		return o; /* the rest did not change */
+	json_set(o, "devices", devices_to_json(record));
+	json_set(o, "environment", list_to_json(&record->environment));
 	if (record->stored)
-		return o; /* the rest of a record never changes */
-	json_t *devices = json_new_array();
-
+		return o;
 	json_set_int(o, "version", RECORD_VERSION);
 	json_set_string(o, "uid", record->uid);
 	json_set_string(o, "namespace", record->namespace);
 	json_set_string(o, "name", record->name);
-	for (size_t i = 0; i < record->n_devices; i++)
-		json_add(devices, device_to_json(&record->devices[i]));
-	json_set(o, "devices", devices);
-	json_set(o, "environment", list_to_json(&record->environment));
 	json_set(o, "attach", attach_plan_to_json(&record->attach));
 	return o;
 }

@@ -49,6 +49,7 @@ struct record {
 	size_t n_devices;
 	struct strlist environment; /* "NAME=value", in order */
 	struct attach_plan attach;
+	bool renewed; /* "devices" and "environment" differ from "stored" */
 	bool later; /* made by record_holder() */
 	json_t *stored; /* as read from disk: unknown members survive a rewrite; NULL: new */
 };
@@ -58,6 +59,15 @@ struct record *record_free(struct record *record); /* NULL is fine; returns NULL
 
 /* Make room for one more device; zeroed. */
 struct record_device *record_add_device(struct record *record);
+
+/*
+ * The same devices are the same hardware on this node now: functions, nodes, vendors' CDI ids.  Both
+ * records are of one claim.
+ */
+bool record_same_devices(const struct record *a, const struct record *b);
+
+/* Give "record" the devices of "fresh", which gets the old ones; marks it as renewed. */
+void record_renew(struct record *record, struct record *fresh);
 
 /* New reference. */
 json_t *record_to_json(const struct record *record);

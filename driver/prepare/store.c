@@ -63,31 +63,55 @@ static struct record *take(struct record_list *list, const char *uid)
 	return NULL;
 }
 
+static void set_boot(const struct store *s, struct record *record)
+{
+	free(record->boot_id);
+	record->boot_id = xstrdup(s->boot_id);
+}
+
+/*
+ * The claim has a Completed record of the same content.  Numbers of device nodes change with a
+ * reboot or with a reload of a driver: "fresh" has those of now.  NULL: a device cannot be looked
+ * up; a pod that may be running keeps what it was given.
+ */
+static void plan_again(struct store *s, struct store_claim *c, struct record *fresh)
+{
+	if (!fresh) {
+		c->kept = c->frozen = true;
+		return;
+	}
+	c->kept = streq(c->record->boot_id, s->boot_id) && record_same_devices(c->record, fresh);
+	if (c->kept)
+		return;
+	record_renew(c->record, fresh);
+	set_boot(s, c->record);
+}
+
 /* Look the devices up; a Completed record of the same content stays what it is. */
 static void plan_claim(struct store *s, const struct inventory *inv, struct record_list *list,
 		       struct store_claim *c)
 {
-	struct record *have, *record = NULL;
+	_cleanup_(record_freep) struct record *fresh = NULL;
+	struct record *have;
+	bool again;
+	int r;
 
 	if (c->err.code < 0)
 		return;
 	have = find(list, c->uid);
-	if ((!have || have->later) &&
-	    journal_load(&s->journal, c->uid, &record, &c->err) != -ENOENT) {
-		record_free(record);
+	if ((!have || have->later) && journal_load(&s->journal, c->uid, &fresh, &c->err) != -ENOENT)
 		return; /* unreadable, or of a later version */
-	}
 	err_reset(&c->err);
-	if (resolve_claim(c->claim, inv, &s->resolve, &record, &c->err) < 0)
-		return;
-	if (have && have->state == RECORD_COMPLETED && record_matches(have, c->claim)) {
-		record_free(record);
+	again = have && have->state == RECORD_COMPLETED && record_matches(have, c->claim);
+	r = resolve_claim(c->claim, inv, &s->resolve, &fresh, &c->err);
+	if (again && (r == 0 || streq(have->boot_id, s->boot_id))) {
+		err_reset(&c->err);
 		c->record = take(list, c->uid);
-		c->kept = true;
-		return;
+		plan_again(s, c, fresh);
+	} else if (r == 0) {
+		set_boot(s, fresh);
+		c->record = TAKE_PTR(fresh);
 	}
-	record->boot_id = xstrdup(s->boot_id);
-	c->record = record;
 }
 
 static void overlap_error(struct store_claim *c, const struct record *other, const char *function,
@@ -165,23 +189,44 @@ static bool any_new(const struct store_claim *claims, size_t n)
 	return false;
 }
 
-/* One value for all claims of the call, also of those that are Completed already. */
+static void give_environment(struct store_claim *c, const struct strlist *env, bool hold)
+{
+	struct strlist *own = &c->record->environment;
+
+	if (c->kept && (hold || strlist_equal(own, env)))
+		return;
+	if (c->kept) {
+		c->kept = false;
+		c->record->renewed = true;
+	}
+	strlist_done(own);
+	for (size_t i = 0; i < env->n; i++)
+		strlist_add(own, env->items[i]);
+}
+
+/*
+ * One value for all claims of the call, also those that are Completed already.  These hold on to
+ * what they have when it cannot be known now: a device is gone, or nothing else changed and the pod
+ * could not be read.
+ */
 static const char *set_environment(const struct inventory *inv, const json_t *pod,
 				   struct store_claim *claims, size_t n)
 {
 	const struct record **records = xcalloc(n, sizeof(*records));
 	const struct claim **objects = xcalloc(n, sizeof(*objects));
 	struct strlist env = { 0 };
+	bool hold = false;
 	const char *why;
 
 	for (size_t i = 0; i < n; i++) {
 		records[i] = claims[i].record;
 		objects[i] = claims[i].claim;
+		hold = hold || claims[i].frozen;
 	}
+	hold = hold || (!pod && !any_new(claims, n) && environment_needs_pod(objects, n));
 	why = environment_build(objects, records, n, pod, inv, &env);
 	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; !claims[i].kept && k < env.n; k++)
-			strlist_add(&claims[i].record->environment, env.items[k]);
+		give_environment(&claims[i], &env, hold);
 	strlist_done(&env);
 	free(records);
 	free(objects);
@@ -224,18 +269,40 @@ static int commit(struct store *s, struct record_list *list, struct store_claim 
 	r = save_all(s, RECORD_STARTED, claims, n);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = cdi_ensure(s->cdi_dir, claims[i].record, s->resolve.driver, &claims[i].err);
-	return r == 0 ? save_all(s, RECORD_COMPLETED, claims, n) : r;
+	if (r == 0)
+		r = save_all(s, RECORD_COMPLETED, claims, n);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (claims[i].record->renewed)
+			log_info("device nodes or environment of a prepared claim changed",
+				 KV("uid", "%s", claims[i].uid));
+	return r;
 }
 
-/* Take back what commit() did for the new claims. */
+/* Write the record as it was before it was renewed.  Its CDI file is made by the next Prepare. */
+static int restore(struct store *s, const struct record *record, struct err *err)
+{
+	_cleanup_(record_freep) struct record *old = NULL;
+	int r = record_from_json(record->stored, &old, err);
+
+	return r < 0 ? r : journal_save(&s->journal, old, err);
+}
+
+/* Take back what commit() did for the claims that are not kept. */
 static void roll_back(struct store *s, struct store_claim *claims, size_t n)
 {
 	struct err err = { 0 };
 
-	for (size_t i = 0; i < n; i++)
-		if (!claims[i].kept && claims[i].record && undo(s, claims[i].uid, &err) < 0)
-			log_debug("cannot roll back", KV("uid", "%s", claims[i].uid),
+	for (size_t i = 0; i < n; i++) {
+		const struct store_claim *c = &claims[i];
+		int r = 0;
+
+		if (!c->kept && c->record)
+			r = c->record->renewed ? restore(s, c->record, &err)
+					       : undo(s, c->uid, &err);
+		if (r < 0)
+			log_debug("cannot roll back", KV("uid", "%s", c->uid),
 				  KV("err", "%s", err.msg));
+	}
 	if (journal_sync(&s->journal, &err) < 0)
 		log_debug("cannot roll back", KV("err", "%s", err.msg));
 }
@@ -284,7 +351,7 @@ static void reset_wait(struct store_claim *claims, size_t n)
 
 		if (c->wait)
 			err_reset(&c->err);
-		c->wait = c->kept = false;
+		c->wait = c->kept = c->frozen = false;
 		c->record = record_free(c->record);
 	}
 }
@@ -312,8 +379,7 @@ bool store_prepare(struct store *s, const struct inventory *inv, const json_t *p
 		check_overlaps(&list, claims, n);
 	failed = first_failed(claims, n);
 	if (!failed) {
-		if (any_new(claims, n))
-			*ret_lists = set_environment(inv, pod, claims, n);
+		*ret_lists = set_environment(inv, pod, claims, n);
 		if (commit(s, &list, claims, n) < 0) {
 			roll_back(s, claims, n);
 			failed = first_failed(claims, n);
@@ -381,6 +447,18 @@ void store_unprepare(struct store *s, struct store_claim *claims, size_t n)
 		all_fail(claims, n, &err);
 }
 
+/*
+ * The CDI file of a Completed claim.  After a reboot its numbers may be those of another device,
+ * what was done to the host is gone, and no pod runs: only the identities count until the claim is
+ * prepared again.
+ */
+static int recover_cdi(struct store *s, const struct record *record, struct err *err)
+{
+	if (streq(record->boot_id, s->boot_id))
+		return cdi_ensure(s->cdi_dir, record, s->resolve.driver, err);
+	return cdi_remove(s->cdi_dir, record->uid, s->resolve.driver, err);
+}
+
 /* One record at start; true: it stays. */
 static bool recover_one(struct store *s, struct record *record)
 {
@@ -399,14 +477,7 @@ static bool recover_one(struct store *s, struct record *record)
 				 KV("state", "%s", record_state_name(record->state)));
 		return r < 0;
 	}
-	if (!streq(record->boot_id, s->boot_id)) {
-		/* what was changed on the host is gone; the allocation still counts */
-		free(record->boot_id);
-		record->boot_id = xstrdup(s->boot_id);
-		r = journal_save(&s->journal, record, &err);
-	}
-	if (r == 0)
-		r = cdi_ensure(s->cdi_dir, record, s->resolve.driver, &err);
+	r = recover_cdi(s, record, &err);
 	if (r < 0)
 		log_warn("cannot restore a prepared claim",
 			 KV("claim", "%s/%s", record->namespace, record->name),

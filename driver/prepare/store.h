@@ -30,7 +30,8 @@ struct store_claim {
 	struct record *record; /* Completed, the caller's: record_free() */
 	struct err err; /* code 0: fine */
 	bool wait; /* "err" passes when another claim is unprepared */
-	bool kept; /* it was Completed already */
+	bool kept; /* it was Completed already, and nothing has to be written */
+	bool frozen; /* kept although its devices cannot be looked up now */
 };
 
 /* Reads the boot id and makes the data directory. */
@@ -40,8 +41,10 @@ void store_done(struct store *s);
 
 /*
  * Prepare all claims of one call.  When one fails, the others that are new are not prepared either,
- * and say which one failed: kubelet starts the pod with all of them or not at all.  "pod" may be
- * NULL.  *ret_lists (static text or NULL): why the list variables were left out.
+ * and say which one failed: kubelet starts the pod with all of them or not at all.  A Completed
+ * record whose device nodes or environment are others by now (a reboot, a reload of a driver) is
+ * written again; one whose devices are missing while the boot id is the same is answered as it is.
+ * "pod" may be NULL.  *ret_lists (static text or NULL): why the list variables were left out.
  * true: nothing was done because devices are still held by other claims; call again later.
  */
 bool store_prepare(struct store *s, const struct inventory *inv, const json_t *pod,
@@ -57,8 +60,8 @@ struct store_name {
 void store_names_free(struct store_name *names, size_t n);
 
 /*
- * At start: remove temporary files, undo what is Started or Undoing, take over records of an
- * earlier boot, make CDI files again.  Trouble with one claim or with the CDI folder is logged and
+ * At start: remove temporary files, undo what is Started or Undoing, make CDI files again, but
+ * remove those of an earlier boot.  Trouble with one claim or with the CDI folder is logged and
  * does not stop the others.  ret_names: the claims that stay, the
  * caller's.
  */

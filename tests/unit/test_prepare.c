@@ -564,9 +564,8 @@ static void recovery(void **state)
 		other = record_text(f, UID_B);
 		assert_non_null(other);
 	}
-	/* a reboot: /run is empty, the claims stay prepared */
 	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
-	before = change_record(f, UID_A, "bootID", "an-earlier-boot");
+	before = record_text(f, UID_A);
 	assert_int_equal(unlink(spec), 0);
 	put_file(tmp, "x");
 	put_file(junk, "x");
@@ -578,6 +577,169 @@ static void recovery(void **state)
 	assert_int_equal(access(junk, F_OK), -1);
 	/* its claim can be prepared and unprepared like one that never was */
 	assert_string_equal(unprepare(f, "c", POD_UID), "");
+}
+
+/* The first card's PFs come up with the numbers and names of the second one's, and the reverse. */
+static void renumber(struct fixture *f)
+{
+	struct topo_nic *nics = f->m.inv.nics;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct topo_nic was = nics[i];
+
+		nics[i].uverbs = nics[i + 2].uverbs;
+		nics[i].uverbs_minor = nics[i + 2].uverbs_minor;
+		nics[i].rdma_device = nics[i + 2].rdma_device;
+		nics[i + 2].uverbs = was.uverbs;
+		nics[i + 2].uverbs_minor = was.uverbs_minor;
+		nics[i + 2].rdma_device = was.rdma_device;
+	}
+}
+
+static void assert_numbers(const struct fixture *f, const char *uid, bool second)
+{
+	_cleanup_free_ char *record = record_text(f, uid), *spec = spec_text(f, uid);
+
+	assert_has(record, second ? "uverbs2" : "uverbs0");
+	assert_has(spec, second ? "/dev/infiniband/uverbs2" : "/dev/infiniband/uverbs0");
+	assert_has(spec, second ? "\"minor\": 194" : "\"minor\": 192");
+	assert_has(spec, second ? "=mlx5_2:1,mlx5_3:1" : "=mlx5_0:1,mlx5_1:1");
+}
+
+/* Device nodes and names of RDMA devices come up in another order: the claim gets those of now. */
+static void renumbered(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_free_ char *first = NULL, *marked = NULL, *kept = NULL, *again = NULL;
+
+	api_put("a", UID_A, CARD0);
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	first = record_text(f, UID_A);
+
+	/* a reload of the driver */
+	renumber(f);
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	assert_numbers(f, UID_A, true);
+
+	/* a reboot: the CDI file must not give away what is another device by now */
+	free(change_record(f, UID_A, "bootID", "an-earlier-boot"));
+	free(change_record(f, UID_A, "later", "kept"));
+	marked = record_text(f, UID_A);
+	renumber(f);
+	restart(f);
+	kept = record_text(f, UID_A);
+	assert_string_equal(marked, kept);
+	assert_null(spec_text(f, UID_A));
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	assert_numbers(f, UID_A, false);
+	again = change_record(f, UID_A, "later", "x"); /* the record before this change */
+	assert_has(again, "\"later\": \"kept\"");
+	assert_null(strstr(again, "an-earlier-boot"));
+	assert_has(again, "\"state\": \"Completed\"");
+	assert_string_equal(unprepare(f, "a", UID_A), "");
+	assert_clean(f, UID_A);
+
+	/* it still holds its devices after the reboot */
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	again = (free(again), record_text(f, UID_A));
+	assert_string_equal(first, again);
+	free(change_record(f, UID_A, "bootID", "an-earlier-boot"));
+	f->overlap_wait_us = 50000;
+	restart(f);
+	api_put("b", UID_B, PAIR0);
+	assert_has(prepare(f, "b", UID_B), "is still in use by claim ns/a");
+}
+
+/* A device is missing: a pod that may be running keeps what it has, after a reboot it does not. */
+static void vanished(void **state)
+{
+	struct fixture *f = *state;
+	char *rdma_device = f->m.inv.nics[0].rdma_device;
+	_cleanup_free_ char *before = NULL, *after = NULL, *spec = NULL;
+
+	api_put("a", UID_A, CARD0);
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	before = record_text(f, UID_A);
+	f->m.inv.nics[0].rdma_device = NULL;
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	after = record_text(f, UID_A);
+	assert_string_equal(before, after);
+	assert_numbers(f, UID_A, false);
+
+	free(change_record(f, UID_A, "bootID", "an-earlier-boot"));
+	assert_has(prepare(f, "a", UID_A), "has no RDMA device");
+	f->m.inv.nics[0].rdma_device = rdma_device;
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	spec = record_text(f, UID_A);
+	assert_string_equal(before, spec);
+}
+
+/* A record that cannot be written again stays what it was. */
+static void renewal_fails(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_free_ char *before = NULL, *after = NULL, *blocked = NULL;
+	_cleanup_free_ char *path = xasprintf("%s/" DRIVER "-" UID_A ".json", f->cdi_dir);
+
+	api_put("a", UID_A, CARD0);
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	before = record_text(f, UID_A);
+	renumber(f);
+	fsync_error = ENOSPC;
+	assert_has(prepare(f, "a", UID_A), "error: cannot write");
+	fsync_error = 0;
+	after = record_text(f, UID_A);
+	assert_string_equal(before, after);
+	/* after Started: the CDI file cannot be replaced */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_has(prepare(f, "a", UID_A), "CDI folder");
+	blocked = record_text(f, UID_A);
+	assert_string_equal(before, blocked);
+	assert_int_equal(rmdir(path), 0);
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	assert_numbers(f, UID_A, true);
+}
+
+static void prepare_both(struct fixture *f)
+{
+	call_init(&f->call);
+	call_add(&f->call, "a", UID_A);
+	call_add(&f->call, "b", UID_B);
+	preparer_prepare(f->p, &f->call);
+	run_until(&f->call.finished);
+	assert_has(f->call.answers[0], "card card-0000-03-00 ");
+	assert_has(f->call.answers[1], "n nic-0001-03-00-0 ");
+}
+
+/* A claim that is Completed gets the lists of the whole pod too. */
+static void environment_of_kept(void **state)
+{
+	struct fixture *f = *state;
+	static const char both[] = "UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1";
+
+	api_put("a", UID_A, CARD0);
+	api_put("b", UID_B, PAIR1);
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	prepare_both(f);
+	for (int i = 0; i < 2; i++) {
+		_cleanup_free_ char *spec = spec_text(f, i ? UID_B : UID_A);
+
+		assert_has(spec, both);
+	}
+
+	/* the pod was read at first and cannot be read later: nothing changes */
+	assert_string_equal(unprepare(f, "a", UID_A), "");
+	assert_string_equal(unprepare(f, "b", UID_B), "");
+	put_pod("[{\"name\":\"x\"}]", "[{\"name\":\"y\"}]");
+	prepare_both(f);
+	json_object_del(api_objects, "/api/v1/namespaces/ns/pods/pod");
+	prepare_both(f);
+	for (int i = 0; i < 2; i++) {
+		_cleanup_free_ char *spec = spec_text(f, i ? UID_B : UID_A);
+
+		assert_null(strstr(spec, "UCX_NET_DEVICES"));
+	}
 }
 
 static void later_version_kept(void **state)
@@ -680,13 +842,31 @@ static void orphan_superseded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(prepare_and_undo),	    TEST(empty_call),	    TEST(refused_claims),
-		TEST(nothing_of_ours),	    TEST(overlap_released), TEST(overlap_timeout),
-		TEST(unprepare_supersedes), TEST(half_pairs),	    TEST(all_or_nothing),
-		TEST(other_content),	    TEST(same_claim_twice), TEST(without_api_and_inventory),
-		TEST(stop_while_busy),	    TEST(unwritable_cdi),   TEST(full_disk),
-		TEST(environment_of_pod),   TEST(recovery),	    TEST(later_version_kept),
-		TEST(unreadable_record),    TEST(orphans),	    TEST(orphan_superseded),
+		TEST(prepare_and_undo),
+		TEST(empty_call),
+		TEST(refused_claims),
+		TEST(nothing_of_ours),
+		TEST(overlap_released),
+		TEST(overlap_timeout),
+		TEST(unprepare_supersedes),
+		TEST(half_pairs),
+		TEST(all_or_nothing),
+		TEST(other_content),
+		TEST(same_claim_twice),
+		TEST(without_api_and_inventory),
+		TEST(stop_while_busy),
+		TEST(unwritable_cdi),
+		TEST(full_disk),
+		TEST(environment_of_pod),
+		TEST(recovery),
+		TEST(renumbered),
+		TEST(vanished),
+		TEST(renewal_fails),
+		TEST(environment_of_kept),
+		TEST(later_version_kept),
+		TEST(unreadable_record),
+		TEST(orphans),
+		TEST(orphan_superseded),
 	};
 
 	/* the refusals are wanted: warnings would only hide what goes wrong */
