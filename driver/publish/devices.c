@@ -72,6 +72,11 @@ unsigned int publish_effective_kinds(const struct inventory *inv, unsigned int k
 	return n > PUBLISH_PF_MAX_CARDS ? kinds & ~(unsigned int)PUBLISH_PF : kinds;
 }
 
+bool publish_can_serve(const struct topo_gpu *gpu)
+{
+	return streq(gpu->vendor, "nvidia");
+}
+
 /* A device with the address it is sorted by. */
 struct item {
 	const void *what;
@@ -222,7 +227,8 @@ json_t *publish_devices(const struct inventory *inv, const struct publish_option
 		add_device(devices, device);
 	}
 	for (size_t i = 0; kinds & PUBLISH_GPU && i < inv->n_gpus; i++)
-		items_add(&gpus, &inv->gpus[i], inv->gpus[i].bus_id);
+		if (publish_can_serve(&inv->gpus[i]))
+			items_add(&gpus, &inv->gpus[i], inv->gpus[i].bus_id);
 	items_sort(&gpus);
 	for (size_t i = 0; i < gpus.n; i++)
 		add_device(devices, device_gpu(inv, gpus.a[i].what));

@@ -42,6 +42,12 @@ int publish_parse_kinds(const char *text, unsigned int *ret, struct err *err)
 unsigned int publish_effective_kinds(const struct inventory *inv, unsigned int kinds);
 
 /*
+ * GPUs of this vendor can be prepared (their device nodes or CDI names are known to prepare/); the
+ * others are not published.
+ */
+bool publish_can_serve(const struct topo_gpu *gpu);
+
+/*
  * Inventory → the wanted "spec" objects of the node's pool, in order: slices with devices and
  * slices with counters (an array of ResourceSliceSpec without pool.generation).  New reference.
  * Pure: the same inventory gives the same bytes.

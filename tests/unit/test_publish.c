@@ -447,6 +447,23 @@ static void test_frontends_are_not_published(void **state)
 	machine_done(&m);
 }
 
+/* Prepare knows NVIDIA's device nodes only. */
+static void test_gpus_that_cannot_be_served(void **state)
+{
+	struct publish_options o = options_of(PUBLISH_GPU);
+	_cleanup_json_ json_t *specs = NULL;
+	struct machine m = { .inv = { .refs = 1000 } };
+
+	(void)state;
+	add_gpu(&m, "0000:03:00.0")->vendor = "amd";
+	add_gpu(&m, "0000:04:00.0")->vendor = "intel";
+	add_gpu(&m, "0000:05:00.0");
+	specs = publish_specs(&m.inv, &o);
+	assert_string_equal(json_path_string(device_at(specs, 0, 0), "name"), "gpu-0000-05-00-0");
+	assert_null(device_at(specs, 0, 1));
+	machine_done(&m);
+}
+
 static void test_no_functions_beside_five_cards(void **state)
 {
 	struct machine m;
@@ -694,6 +711,7 @@ int main(void)
 		cmocka_unit_test(test_vf),
 		cmocka_unit_test(test_counters_where_kinds_overlap),
 		cmocka_unit_test(test_frontends_are_not_published),
+		cmocka_unit_test(test_gpus_that_cannot_be_served),
 		cmocka_unit_test(test_no_functions_beside_five_cards),
 		cmocka_unit_test(test_slices_are_split),
 		cmocka_unit_test(test_counting_slices_are_smaller),
