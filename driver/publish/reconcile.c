@@ -29,8 +29,8 @@ struct publisher {
 
 	json_t *wanted; /* publish_specs(); NULL: no inventory yet */
 	bool no_pf; /* the API server drops counters */
-	bool refused; /* it called "wanted" invalid */
-	bool warned_cards, warned_changed;
+	bool refused; /* it called "wanted" invalid: wait for other content or the next full list */
+	bool warned_cards, warned_gpus, warned_changed;
 
 	struct kube_watch *watch;
 	bool listed; /* "store" can be relied on */
@@ -74,6 +74,7 @@ static void on_relist_timer(void *data)
 {
 	struct publisher *p = data;
 
+	p->refused = false; /* what the API server checks may have changed: an upgrade, a policy */
 	kube_watch_relist(p->watch);
 	loop_timer_set(p->relist_timer, RELIST_US);
 }
@@ -256,10 +257,10 @@ static void write_failed(struct publisher *p, const struct kube_reply *reply)
 	switch (err->kind) {
 	case ERR_INVALID:
 		p->refused = true;
-		log_error(
-			"the API server calls a slice of ours invalid; nothing is published until "
-			"the hardware or the configuration changes",
-			KV("error", "%s", err->msg));
+		if (news)
+			log_error("the API server calls a slice of ours invalid; trying again when "
+				  "the hardware changes and every few minutes",
+				  KV("error", "%s", err->msg));
 		return;
 	case ERR_PERMANENT:
 		back_off(p, FORBIDDEN_RETRY_US);
@@ -421,6 +422,19 @@ static void sync_pool(struct publisher *p)
 		send_spec(p);
 }
 
+static void warn_about_gpus(struct publisher *p, const struct inventory *inv)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; p->options.kinds & PUBLISH_GPU && i < inv->n_gpus; i++)
+		n += !publish_can_serve(&inv->gpus[i]);
+	if (n && !p->warned_gpus)
+		log_warn("GPUs that are not NVIDIA's are not published: let their vendor's own DRA "
+			 "driver hand them out (--gpu=off)",
+			 KV("gpus", "%zu", n));
+	p->warned_gpus = n > 0;
+}
+
 void publisher_set(struct publisher *p, struct inventory *inv)
 {
 	bool no_pf = publish_effective_kinds(inv, p->options.kinds) != p->options.kinds;
@@ -430,6 +444,7 @@ void publisher_set(struct publisher *p, struct inventory *inv)
 			 "cards and functions of more cards than the limit in time",
 			 KV("limit", "%d", PUBLISH_PF_MAX_CARDS));
 	p->warned_cards = no_pf;
+	warn_about_gpus(p, inv);
 	inventory_ref(inv);
 	inventory_unref(p->inv);
 	p->inv = inv;

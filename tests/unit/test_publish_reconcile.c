@@ -501,7 +501,8 @@ static void test_update_races_with_deletion(void **state)
 	assert_int_equal(count("POST"), 1);
 }
 
-static void test_invalid_is_said_once(void **state)
+/* Refused content is sent again with each full list only, as policies may change. */
+static void test_invalid_is_tried_slowly(void **state)
 {
 	struct machine *m = new_machine(), *other;
 
@@ -510,17 +511,34 @@ static void test_invalid_is_said_once(void **state)
 	start_publisher(NICS);
 	server.fault = (struct fault){ "POST", 422, false, 1000 };
 	set_machine(m);
-	run_for(3600);
+	run_for(299);
 	assert_int_equal(count("POST"), 1);
-	server.fault.times = 0;
 	set_machine(m);
-	run_for(3600);
-	assert_int_equal(count("POST"), 1);
+	run_for(700);
+	assert_int_equal(count("POST"), 4);
+	server.fault.times = 0;
 	other = new_machine();
 	machine_nics(other, 9);
 	set_machine(other);
 	run_for(1);
 	check_published(other, NICS);
+}
+
+static void test_invalid_may_become_valid(void **state)
+{
+	struct machine *m = new_machine();
+
+	(void)state;
+	machine_nics(m, 8);
+	start_publisher(NICS);
+	server.fault = (struct fault){ "POST", 422, false, 1000 };
+	set_machine(m);
+	run_for(10);
+	server.fault.times = 0;
+	run_for(280);
+	assert_int_equal(count("POST"), 1);
+	run_for(20);
+	check_published(m, NICS);
 }
 
 static void test_forbidden_is_tried_slowly(void **state)
@@ -802,7 +820,8 @@ int main(void)
 		T(test_an_interrupted_update_goes_on),
 		T(test_conflict),
 		T(test_update_races_with_deletion),
-		T(test_invalid_is_said_once),
+		T(test_invalid_is_tried_slowly),
+		T(test_invalid_may_become_valid),
 		T(test_forbidden_is_tried_slowly),
 		T(test_passing_faults),
 		T(test_lost_answer),
