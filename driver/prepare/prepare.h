@@ -21,8 +21,8 @@ struct prepare_options {
 	const char *cdi_dir; /* "/var/run/cdi" */
 	uint64_t overlap_wait_us; /* how long a claim waits for another's Unprepare; 0: 30 s */
 	/*
-	 * Folders of the vendors' CDI specifications, NULL-terminated; a device in a later one hides
-	 * its namesake in an earlier one, as in the runtime.  NULL: /etc/cdi, cdi_dir.
+	 * Folders of the vendors' CDI specifications, NULL-terminated; a device in a later one
+	 * hides its namesake in an earlier one, as in the runtime.  NULL: /etc/cdi, cdi_dir.
 	 */
 	const char *const *vendor_cdi_dirs;
 	/* After the start, how long kubelet may unprepare claims that are gone before we do; 0: 2

@@ -61,8 +61,8 @@ struct record *record_free(struct record *record); /* NULL is fine; returns NULL
 struct record_device *record_add_device(struct record *record);
 
 /*
- * The same devices are the same hardware on this node now: functions, nodes, vendors' CDI ids.  Both
- * records are of one claim.
+ * Two records of one claim have the same functions, nodes and vendors' CDI ids: nothing was
+ * numbered anew between them.
  */
 bool record_same_devices(const struct record *a, const struct record *b);
 

@@ -18,11 +18,12 @@ static void add_node(struct record_device *d, const char *name, int major, int m
 static int resolve_nic(struct record_device *d, const struct topo_nic *nic, struct err *err)
 {
 	if (nic->role == ROLE_FRONTEND)
-		return err_set(err, ERR_PERMANENT, EBUSY,
-			       "%s (%s) is used by the node itself: it has the default route or is "
-			       "part of a bond, bridge or VRF; delete the claim to have another one "
-			       "allocated",
-			       nic->name, nic->bus_id);
+		return err_set(
+			err, ERR_PERMANENT, EBUSY,
+			"%s (%s) is used by the node itself: it has the default route or is "
+			"part of a bond, bridge or VRF; delete the claim to have another one "
+			"allocated",
+			nic->name, nic->bus_id);
 	if (!nic->rdma_device)
 		return err_set(err, ERR_RETRY, ENODEV,
 			       "%s (%s) has no RDMA device: load its RDMA driver on the node, e.g. "

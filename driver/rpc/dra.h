@@ -63,8 +63,8 @@ void dra_call_finish(struct dra_call *call);
 void dra_call_fail(struct dra_call *call, const struct err *err);
 
 /*
- * A driver name that the API server accepts and with which the sockets below fit: a DNS subdomain of
- * at most 36 characters (docs/design.md §7).  ERR_INVALID.
+ * A driver name that the API server accepts and with which the sockets below fit: a DNS subdomain
+ * of at most 36 characters (docs/design.md §7).  ERR_INVALID.
  */
 int dra_driver_name_check(const char *name, struct err *err) __attribute__((warn_unused_result));
 
