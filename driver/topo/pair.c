@@ -45,8 +45,9 @@ static int nearness(struct builder *b, size_t gpu, size_t nic)
 
 /* What is handed out as one: an atomic card or a function. */
 struct unit {
-	int members[8];
+	const int *members; /* of the card, or &self */
 	size_t n;
+	int self;
 	bool taken;
 };
 
@@ -63,15 +64,12 @@ static size_t collect_units(struct builder *b, struct unit *units)
 		/* VFs with a visible PF follow that. */
 		if (b->nics[i].pf >= 0 || nic->role == ROLE_FRONTEND)
 			continue;
-		*unit = (struct unit){ 0 };
+		*unit = (struct unit){ .members = &unit->self, .n = 1, .self = (int)i };
 		if (card && card->atomic) {
 			if (card->members[0] != (int)i)
 				continue;
-			for (size_t k = 0; k < card->n_members; k++)
-				if (unit->n < ARRAY_SIZE(unit->members))
-					unit->members[unit->n++] = card->members[k];
-		} else {
-			unit->members[unit->n++] = (int)i;
+			unit->members = card->members;
+			unit->n = card->n_members;
 		}
 		n++;
 	}
