@@ -17,18 +17,22 @@ enum { CFG_STATUS = 0x06, CFG_CAPABILITIES = 0x34, CFG_HEADER = 0x40, CFG_CONVEN
 enum { STATUS_CAP_LIST = 0x10, CAP_EXPRESS = 0x10 };
 
 /*
- * Device/port type of the PCI Express capability.  Without CAP_SYS_ADMIN only the 64 byte header
- * can be read: unknown.
+ * Device/port type of the PCI Express capability; a function without that capability is OTHER, a
+ * conventional bridge.  Without CAP_SYS_ADMIN only the 64 byte header can be read: unknown.
  */
 static enum hw_port_type port_type(const unsigned char *cfg, size_t len)
 {
 	size_t at;
 
-	if (len < CFG_HEADER || !(cfg[CFG_STATUS] & STATUS_CAP_LIST))
+	if (len < CFG_HEADER || (cfg[0] == 0xff && cfg[1] == 0xff))
 		return HW_PORT_UNKNOWN;
+	if (!(cfg[CFG_STATUS] & STATUS_CAP_LIST))
+		return HW_PORT_OTHER;
 	at = cfg[CFG_CAPABILITIES] & 0xfcU;
 	/* At most one capability per four bytes: a list that runs in a circle ends. */
 	for (size_t i = 0; i < CFG_CONVENTIONAL / 4; i++) {
+		if (at == 0)
+			return HW_PORT_OTHER;
 		if (at < CFG_HEADER || at + 3 >= len)
 			return HW_PORT_UNKNOWN;
 		if (cfg[at] != CAP_EXPRESS) {

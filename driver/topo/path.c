@@ -41,17 +41,12 @@ static bool is_bus_id(const char *s)
 	       s[n + 8] == '\0';
 }
 
-/*
- * Position instead of knowledge: directly on the root bus is a root port, below it upstream and
- * downstream ports of switches take turns.
- */
+/* A bridge on the root bus is no switch, whatever its kind; below, only reading tells. */
 static enum hw_port_type port_type(const struct hw_pci *pci, size_t depth)
 {
 	if (pci && pci->port_type != HW_PORT_UNKNOWN)
 		return pci->port_type;
-	if (depth == 0)
-		return HW_PORT_ROOT;
-	return depth % 2 ? HW_PORT_UPSTREAM : HW_PORT_DOWNSTREAM;
+	return depth == 0 ? HW_PORT_ROOT : HW_PORT_UNKNOWN;
 }
 
 void place_init(struct place *place, const struct hw_machine *machine, const struct hw_pci *pci)
@@ -97,20 +92,52 @@ void place_done(struct place *place)
 	*place = (struct place){ 0 };
 }
 
-const char *place_switch(const struct place *place)
+bool place_is_unsure(const struct place *place)
 {
 	for (size_t i = 0; i < place->n; i++)
+		if (place->bridges[i].type == HW_PORT_UNKNOWN)
+			return true;
+	return false;
+}
+
+const char *place_switch(const struct place *place)
+{
+	for (size_t i = 0; i < place->n; i++) {
 		if (place->bridges[i].type == HW_PORT_UPSTREAM)
 			return place->bridges[i].bus_id;
+		if (place->bridges[i].type == HW_PORT_UNKNOWN)
+			return NULL; /* perhaps that is the first one */
+	}
 	return NULL;
 }
 
-static bool switch_below(const struct place *place, size_t from)
+/* TRI_UNKNOWN: a bridge whose kind is not known may be one. */
+static enum tri switch_below(const struct place *place, size_t from)
 {
-	for (size_t i = from; i < place->n; i++)
+	enum tri found = TRI_UNSUPPORTED;
+
+	for (size_t i = from; i < place->n; i++) {
 		if (place->bridges[i].type == HW_PORT_UPSTREAM)
-			return true;
-	return false;
+			return TRI_SUPPORTED;
+		if (place->bridges[i].type == HW_PORT_UNKNOWN)
+			found = TRI_UNKNOWN;
+	}
+	return found;
+}
+
+/* Both are below bridge "common" - 1 of "a", the nearest that they share. */
+static enum path_class path_below(const struct place *a, const struct place *b, size_t common)
+{
+	enum hw_port_type nearest = common ? a->bridges[common - 1].type : HW_PORT_ROOT;
+	enum tri below_a = switch_below(a, common), below_b = switch_below(b, common);
+
+	if (nearest == HW_PORT_UNKNOWN)
+		return PATH_UNKNOWN;
+	if (nearest != HW_PORT_UPSTREAM && nearest != HW_PORT_DOWNSTREAM)
+		return PATH_PHB;
+	if (below_a == TRI_SUPPORTED || below_b == TRI_SUPPORTED)
+		return PATH_PXB;
+	return below_a == TRI_UNKNOWN || below_b == TRI_UNKNOWN ? PATH_UNKNOWN : PATH_PIX;
 }
 
 enum path_class path_between(const struct place *a, const struct place *b, int *hops)
@@ -119,16 +146,15 @@ enum path_class path_between(const struct place *a, const struct place *b, int *
 
 	*hops = TOPO_UNKNOWN;
 	if (a->complex && b->complex && streq(a->complex, b->complex)) {
-		enum hw_port_type nearest;
+		enum path_class path;
 
 		while (common < a->n && common < b->n &&
 		       streq(a->bridges[common].bus_id, b->bridges[common].bus_id))
 			common++;
-		*hops = (int)(a->n - common + b->n - common + (common > 0));
-		nearest = common ? a->bridges[common - 1].type : HW_PORT_ROOT;
-		if (nearest != HW_PORT_UPSTREAM && nearest != HW_PORT_DOWNSTREAM)
-			return PATH_PHB;
-		return switch_below(a, common) || switch_below(b, common) ? PATH_PXB : PATH_PIX;
+		path = path_below(a, b, common);
+		if (path != PATH_UNKNOWN)
+			*hops = (int)(a->n - common + b->n - common + (common > 0));
+		return path;
 	}
 	if (a->complex && b->complex && a->numa_node >= 0 && b->numa_node >= 0)
 		return a->numa_node == b->numa_node ? PATH_NODE : PATH_SYS;

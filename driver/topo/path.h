@@ -17,7 +17,7 @@ char *pcie_root_of(const char *bus_id, const char *path);
 struct place_bridge {
 	char *bus_id;
 	unsigned int vendor, device;
-	enum hw_port_type type; /* read, or concluded from the position */
+	enum hw_port_type type; /* never UNKNOWN directly on the root bus */
 };
 
 struct place {
@@ -30,6 +30,9 @@ struct place {
 /* Never fails: "complex" stays NULL when the path is not known or deeper than 64 bridges. */
 void place_init(struct place *place, const struct hw_machine *machine, const struct hw_pci *pci);
 void place_done(struct place *place);
+
+/* The kind of a bridge above it could not be read: switches and paths may be unknown. */
+bool place_is_unsure(const struct place *place);
 
 /* The first switch upstream port from the root complex towards the device; borrowed, or NULL. */
 const char *place_switch(const struct place *place);

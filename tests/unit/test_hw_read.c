@@ -51,7 +51,7 @@ static void test_pci(void **state)
 	const struct hw_pci *pci;
 
 	(void)state;
-	add_bridge(&b, "pci0000:00/0000:00:01.0", 0x8086, 1);
+	add_pci(&b, "pci0000:00/0000:00:01.0", 0x060400, 0x8086, 1, 0);
 	/* Header, capability list at 0x40: power management, then Express with type 6. */
 	buf_str(&b,
 		"sys/devices/pci0000:00/0000:00:01.0/config : "
@@ -89,13 +89,13 @@ static void test_config_loop(void **state)
 	struct hw_machine *machine;
 
 	(void)state;
-	add_bridge(&b, "pci0000:00/0000:00:01.0", 0x8086, 1);
+	add_pci(&b, "pci0000:00/0000:00:01.0", 0x060400, 0x8086, 1, 0);
 	buf_str(&b,
 		"sys/devices/pci0000:00/0000:00:01.0/config : "
 		"00000000000010000000000000000000000000000000000000000000000000000000000000000000"
 		"000000000000000000000000400000000000000000000000"
 		"0140000000000000\n");
-	add_bridge(&b, "pci0000:00/0000:00:02.0", 0x8086, 1);
+	add_pci(&b, "pci0000:00/0000:00:02.0", 0x060400, 0x8086, 1, 0);
 	buf_str(&b,
 		"sys/devices/pci0000:00/0000:00:02.0/config : "
 		"00000000000010000000000000000000000000000000000000000000000000000000000000000000"
@@ -106,6 +106,40 @@ static void test_config_loop(void **state)
 	assert_int_equal(machine->pci[0].port_type, HW_PORT_UNKNOWN);
 	assert_int_equal(machine->pci[1].port_type, HW_PORT_UNKNOWN);
 	hw_free(machine);
+}
+
+/* A bridge whose configuration space has these bytes, then zeros up to "len". */
+static enum hw_port_type type_of(unsigned char status, unsigned char capability, size_t len)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+	enum hw_port_type type;
+
+	add_pci(&b, "pci0000:00/0000:00:01.0", 0x060400, 0x8086, 1, 0);
+	buf_str(&b, "sys/devices/pci0000:00/0000:00:01.0/config : ");
+	for (size_t i = 0; i < len; i++) {
+		unsigned int v = i == 0x06 ? status : i == 0x34 ? 0x40 : i == 0x42 ? 0x52 : 0;
+
+		buf_printf(&b, "%02x", i == 0x40 ? capability : v);
+	}
+	buf_str(&b, "\n");
+	machine = read_machine(b.data);
+	buf_done(&b);
+	type = machine->pci[0].port_type;
+	hw_free(machine);
+	return type;
+}
+
+static void test_port_type(void **state)
+{
+	(void)state;
+	assert_int_equal(type_of(0x10, 0x10, 256), HW_PORT_UPSTREAM);
+	/* Conventional bridges: no capabilities, or others only. */
+	assert_int_equal(type_of(0, 0, 64), HW_PORT_OTHER);
+	assert_int_equal(type_of(0x10, 0x0d, 256), HW_PORT_OTHER);
+	/* No right to read more than the header. */
+	assert_int_equal(type_of(0x10, 0x10, 64), HW_PORT_UNKNOWN);
+	assert_int_equal(type_of(0x10, 0x10, 63), HW_PORT_UNKNOWN);
 }
 
 static void test_broken_function(void **state)
@@ -355,6 +389,7 @@ int main(void)
 		cmocka_unit_test(test_no_pci),
 		cmocka_unit_test(test_pci),
 		cmocka_unit_test(test_config_loop),
+		cmocka_unit_test(test_port_type),
 		cmocka_unit_test(test_broken_function),
 		cmocka_unit_test(test_rdma),
 		cmocka_unit_test(test_net),

@@ -84,10 +84,30 @@ static inline void add_pci(struct buf *b, const char *path, unsigned int class, 
 	buf_printf(b, "sys/devices/%s/numa_node = %d\n", path, numa);
 }
 
+/* Configuration space with a PCI Express capability of this device/port type. */
+static inline void add_port_type(struct buf *b, const char *path, unsigned int type)
+{
+	buf_printf(b, "sys/devices/%s/config : ", path);
+	for (unsigned int at = 0; at < 0x44; at++)
+		buf_printf(b, "%02x",
+			   at == 0x06	? 0x10
+			   : at == 0x34 ? 0x40
+			   : at == 0x40 ? 0x10
+			   : at == 0x42 ? type << 4 | 2
+					: 0);
+	buf_str(b, "\n");
+}
+
+/* A root port on the root bus; below, upstream and downstream ports of switches take turns. */
 static inline void add_bridge(struct buf *b, const char *path, unsigned int vendor,
 			      unsigned int device)
 {
+	unsigned int depth = 0;
+
+	for (const char *p = strchr(path, '/'); p && (p = strchr(p + 1, '/'));)
+		depth++;
 	add_pci(b, path, 0x060400, vendor, device, 0);
+	add_port_type(b, path, depth == 0 ? 4 : depth % 2 ? 5 : 6);
 }
 
 static inline void add_gpu(struct buf *b, const char *path, int numa)

@@ -232,6 +232,36 @@ static void test_frontend_card(void **state)
 
 /* --- best pairs --- */
 
+/* An atomic card of ten PFs is handed out whole: all ten are the GPU's. */
+static void test_large_card(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+	char *dma;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "06:00.0");
+	for (unsigned int i = 0; i < 10; i++) {
+		_cleanup_free_ char *device = xasprintf("03:%02x.%u", i / 8, i % 8);
+		_cleanup_free_ char *path = group_path(0, 0, device);
+		_cleanup_free_ char *rdma = xasprintf("mlx5_%u", i);
+
+		add_nic(&b, path, 0x1023, 0, rdma, NULL, CARD_GUID);
+		add_vpd(&b, path, "SN", "A");
+	}
+	dma = group_path(0, 1, "05:00.0");
+	add_pci(&b, dma, 0x080100, 0x15b3, 0x2100, 0);
+	add_vpd(&b, dma, "DMA", "A");
+	free(dma);
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_nics, 10);
+	assert_true(inv->n_cards == 1 && inv->cards[0].atomic);
+	for (size_t i = 0; i < inv->n_nics; i++)
+		assert_true(inventory_pair(inv, 0, i)->best);
+	inventory_unref(inv);
+}
+
 static const struct topo_pair *pair_of(const struct inventory *inv, const char *gpu,
 				       const char *nic)
 {
@@ -397,6 +427,7 @@ int main(void)
 		cmocka_unit_test(test_roles),
 		cmocka_unit_test(test_masters),
 		cmocka_unit_test(test_frontend_card),
+		cmocka_unit_test(test_large_card),
 		cmocka_unit_test(test_best_of_equals),
 		cmocka_unit_test(test_best_shared),
 		cmocka_unit_test(test_flat),

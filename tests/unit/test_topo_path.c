@@ -129,6 +129,37 @@ static void test_port_types(void **state)
 	hw_free(m);
 }
 
+/* Nobody may read the configuration space: no switch and no near path is made up. */
+static void test_unknown_types(void **state)
+{
+	struct hw_machine *m = machine_of(paths, ARRAY_SIZE(paths));
+	struct place place;
+
+	(void)state;
+	for (size_t i = 0; i < m->n_pci; i++)
+		m->pci[i].port_type = HW_PORT_UNKNOWN;
+	place_init(&place, m, hw_find_pci(m, "0000:06:00.0"));
+	assert_null(place_switch(&place));
+	assert_true(place_is_unsure(&place));
+	place_done(&place);
+	check(m, "0000:03:00.0", "0000:03:00.1", PATH_UNKNOWN, TOPO_UNKNOWN);
+	check(m, "0000:03:00.0", "0000:06:00.0", PATH_UNKNOWN, TOPO_UNKNOWN);
+	/* Roots are known without it. */
+	check(m, "0000:01:00.1", "0000:03:00.0", PATH_PHB, 3);
+	check(m, "0000:03:00.0", "0000:07:00.0", PATH_PHB, 4);
+	check(m, "0000:03:00.0", "0000:81:00.0", PATH_NODE, TOPO_UNKNOWN);
+	/* One bridge below the common switch may be another switch, unless one is known there. */
+	for (size_t i = 0; i < m->n_pci; i++)
+		if (streq(m->pci[i].bus_id, "0000:01:00.0"))
+			m->pci[i].port_type = HW_PORT_UPSTREAM;
+	check(m, "0000:03:00.0", "0000:06:00.0", PATH_UNKNOWN, TOPO_UNKNOWN);
+	for (size_t i = 0; i < m->n_pci; i++)
+		if (streq(m->pci[i].bus_id, "0000:04:00.0"))
+			m->pci[i].port_type = HW_PORT_UPSTREAM;
+	check(m, "0000:03:00.0", "0000:06:00.0", PATH_PXB, 5);
+	hw_free(m);
+}
+
 static void test_two_devices_per_switch(void **state)
 {
 	static const char *const two[] = {
@@ -217,9 +248,13 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pcie_root),     cmocka_unit_test(test_path_class),
-		cmocka_unit_test(test_port_types),    cmocka_unit_test(test_two_devices_per_switch),
-		cmocka_unit_test(test_unknown_place), cmocka_unit_test(test_bus_id_cmp),
+		cmocka_unit_test(test_pcie_root),
+		cmocka_unit_test(test_path_class),
+		cmocka_unit_test(test_port_types),
+		cmocka_unit_test(test_unknown_types),
+		cmocka_unit_test(test_two_devices_per_switch),
+		cmocka_unit_test(test_unknown_place),
+		cmocka_unit_test(test_bus_id_cmp),
 		cmocka_unit_test(test_names),
 	};
 
