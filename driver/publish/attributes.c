@@ -299,8 +299,6 @@ json_t *device_card(const struct inventory *inv, const struct topo_card *card,
 	/* Not one value: a selector on interface names is meant to pick functions, not cards. */
 	v.nic.netdev = NULL;
 	v.nic.rdma_device = NULL;
-	if (card->dma_bus_id)
-		v.nic.dma_bus_id = card->dma_bus_id;
 	v.nic.is_vf = false;
 	v.nic.standalone = true;
 	v.nic.pf_index = TOPO_UNKNOWN;

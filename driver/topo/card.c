@@ -106,6 +106,7 @@ static void add_card(struct builder *b, const int *members, size_t n)
 	struct inventory *inv = b->inv;
 	struct topo_card *card = array_push(inv->cards, inv->n_cards, b->cap_cards);
 	const struct topo_nic *first = &inv->nics[members[0]];
+	bool one_dma = true;
 
 	*card = (struct topo_card){
 		.id = device_name("card", first->bus_id),
@@ -113,18 +114,20 @@ static void add_card(struct builder *b, const int *members, size_t n)
 		.n_members = n,
 		.atomic = first->device_id == 0x1023 && topo_may_have_data_direct(first) &&
 			  topo_has_data_direct(b->machine),
-		.dma_bus_id = xstrdup_null(first->dma_bus_id),
 	};
 	*strrchr(card->id, '-') = '\0'; /* without the function */
 	memcpy(card->members, members, n * sizeof(int));
 	for (size_t i = 0; i < n; i++) {
 		struct topo_nic *nic = &inv->nics[members[i]];
 
+		one_dma = one_dma && streq_null(nic->dma_bus_id, first->dma_bus_id);
 		nic->card = (int)inv->n_cards - 1;
 		nic->pf_index = (int)i;
 		nic->pf_count = (int)n;
 		nic->standalone = !card->atomic;
 	}
+	if (one_dma)
+		card->dma_bus_id = xstrdup_null(first->dma_bus_id);
 	set_agreement(b, card);
 }
 
@@ -344,10 +347,25 @@ static void set_root(struct builder *b, size_t i)
 		nic->pcie_root = TAKE_PTR(effective);
 }
 
+static void warn_about_bridges(struct builder *b)
+{
+	bool unsure = false;
+
+	for (size_t i = 0; i < b->inv->n_nics; i++)
+		unsure = unsure || place_is_unsure(&b->nics[i].place);
+	for (size_t i = 0; i < b->inv->n_gpus; i++)
+		unsure = unsure || place_is_unsure(&b->gpus[i]);
+	if (unsure)
+		topo_warn(b, "bridges-unknown", "node",
+			  "the configuration space of PCI bridges cannot be read, so switches and "
+			  "what lies behind them are not known; run as root");
+}
+
 void topo_set_roots(struct builder *b)
 {
 	for (size_t i = 0; i < b->inv->n_nics; i++)
 		set_root(b, i);
+	warn_about_bridges(b);
 	for (size_t i = 0; i < b->inv->n_cards; i++) {
 		struct topo_card *card = &b->inv->cards[i];
 		const struct hw_pci *dma =

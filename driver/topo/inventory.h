@@ -100,7 +100,7 @@ struct topo_card {
 	size_t n_members;
 	bool atomic; /* its PFs must be handed out together */
 	char **agreement; /* which keys agreed: "sys_image_guid", "vpd-sn", …; NULL-terminated */
-	char *dma_bus_id, *dma_pcie_root;
+	char *dma_bus_id, *dma_pcie_root; /* of its Data Direct function, when all PFs have one */
 };
 
 struct topo_pair {

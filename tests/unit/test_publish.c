@@ -269,10 +269,13 @@ static void test_card_says_what_its_functions_agree_on(void **state)
 	m.inv.nics[1].ports[0].state = text(&m, "DOWN");
 	m.inv.nics[1].pcie_root = NULL;
 	m.inv.nics[1].hairpin = TRI_UNKNOWN;
+	m.inv.cards[0].dma_bus_id = text(&m, "%s", m.inv.nics[0].dma_bus_id);
+	m.inv.nics[1].dma_bus_id = NULL;
 	other = publish_specs(&m.inv, &o);
 	card = device_at(other, 0, 0);
 	assert_null(attribute(card, "resource.kubernetes.io/pcieRoot"));
 	assert_null(attribute(card, "hairpin"));
+	assert_null(attribute(card, "dmaBusID"));
 	assert_null(attribute(card, "linkGbps"));
 	assert_null(json_object_get(card, "capacity"));
 	assert_string_equal(string_of(card, "dra.net/state"), "down");

@@ -254,6 +254,55 @@ static void test_data_direct_lost(void **state)
 		       "data-direct-ambiguous");
 }
 
+/* Only one PF's vital product data tells the Data Direct function: not the whole card's. */
+static void test_data_direct_of_half_a_card(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group(&b, 1);
+	for (int i = 0; i < 2; i++) {
+		_cleanup_free_ char *path =
+			add_group_nic(&b, 0, i ? "03:00.1" : "03:00.0", 0x1023, NULL, same[0]);
+
+		add_vpd(&b, path, "SN", i ? NULL : "A");
+	}
+	free(add_data_direct(&b, 1, "05:00.0", "A"));
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_cards, 1);
+	assert_string_equal(inv->nics[0].dma_bus_id, "0001:05:00.0");
+	assert_null(inv->nics[1].dma_bus_id);
+	assert_null(inv->cards[0].dma_bus_id);
+	assert_null(inv->cards[0].dma_pcie_root);
+	inventory_unref(inv);
+}
+
+/* As seen without CAP_SYS_ADMIN: one warning for the node. */
+static void test_bridges_unknown(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		_cleanup_free_ char *bridge = xasprintf("pci0000:00/0000:0%d:00.0", i);
+		_cleanup_free_ char *below = xasprintf("%s/0000:1%d:00.0", bridge, i);
+		_cleanup_free_ char *gpu = xasprintf("%s/0000:2%d:00.0", below, i);
+
+		add_pci(&b, bridge, 0x060400, 0x8086, 1, 0);
+		add_pci(&b, below, 0x060400, 0x8086, 2, 0);
+		add_gpu(&b, gpu, 0);
+	}
+	inv = build_machine(&b);
+	assert_null(inv->gpus[0].pcie_switch);
+	assert_string_equal(inv->gpus[0].pcie_root, "pci0000:00");
+	assert_int_equal(inv->n_warnings, 1);
+	assert_true(has_warning(inv, "bridges-unknown"));
+	inventory_unref(inv);
+}
+
 static void test_root_policy(void **state)
 {
 	struct inventory *inv = data_direct_inventory("A", "A", NULL, PCIE_ROOT_FUNCTION);
@@ -417,6 +466,8 @@ int main(void)
 		cmocka_unit_test(test_one_board_two_chips),
 		cmocka_unit_test(test_data_direct),
 		cmocka_unit_test(test_data_direct_lost),
+		cmocka_unit_test(test_data_direct_of_half_a_card),
+		cmocka_unit_test(test_bridges_unknown),
 		cmocka_unit_test(test_root_policy),
 		cmocka_unit_test(test_data_direct_shared),
 		cmocka_unit_test(test_gid),
