@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ctype.h>
 
+#include "base/bus_id.h"
 #include "base/mem.h"
 #include "hw/read.h"
 
@@ -68,7 +69,7 @@ void hw_read_gpus(const struct hw_root *root, struct hw_machine *machine)
 	if (hw_list(root, NVIDIA_GPUS, MAX_GPUS, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.n; i++)
-		if (hw_is_bus_id(names.items[i]))
+		if (is_bus_id(names.items[i]))
 			read_nvidia(root, names.items[i], machine);
 	strlist_done(&names);
 }

@@ -4,6 +4,7 @@
 #include <search.h>
 #include <sys/stat.h>
 
+#include "base/bus_id.h"
 #include "base/mem.h"
 #include "hw/read.h"
 #include "hw/vpd.h"
@@ -211,7 +212,7 @@ void hw_read_pci(const struct hw_root *root, struct hw_machine *machine)
 	else if (r < 0)
 		hw_warn(machine, "no-pci", DEVICES, "cannot list PCI functions: %s", strerror(-r));
 	for (size_t i = 0; r == 0 && i < names.n; i++)
-		if (!hw_is_bus_id(names.items[i]) ||
+		if (!is_bus_id(names.items[i]) ||
 		    !read_function(root, names.items[i], machine, &no_rights))
 			hw_warn(machine, "function-unreadable", names.items[i],
 				"the PCI function is left out: no valid class, vendor or device");

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bus_id.h"
 #include "base/file.h"
 #include "base/mem.h"
 
@@ -204,28 +205,12 @@ bool hw_exists(const struct hw_root *root, const char *path)
 	return faccessat(root->fd, path, F_OK, 0) == 0;
 }
 
-static size_t hex_run(const char *s)
-{
-	return strspn(s, "0123456789abcdef");
-}
-
-bool hw_is_bus_id(const char *s)
-{
-	size_t domain = hex_run(s);
-
-	if (domain < 4 || domain > 8 || s[domain] != ':')
-		return false;
-	s += domain + 1;
-	return hex_run(s) == 2 && s[2] == ':' && hex_run(s + 3) == 2 && s[5] == '.' &&
-	       s[6] >= '0' && s[6] <= '7' && s[7] == '\0';
-}
-
 /* The address that is component "skip" from the end before ".../<class>/<name>". */
 static char *address_above(const struct strlist *parts, size_t skip)
 {
 	size_t behind = 3 + skip;
 
-	if (parts->n < behind || !hw_is_bus_id(parts->items[parts->n - behind]))
+	if (parts->n < behind || !is_bus_id(parts->items[parts->n - behind]))
 		return NULL;
 	return xstrdup(parts->items[parts->n - behind]);
 }

@@ -74,9 +74,6 @@ bool hw_exists(const struct hw_root *root, const char *path);
 /* "EINVAL" → EINVAL; 0 when there is no such name. */
 int hw_errno_from_name(const char *name);
 
-/* "0000:03:00.0": at least four hex digits of domain, lower case. */
-bool hw_is_bus_id(const char *s);
-
 /*
  * The PCI function whose own device ".../<address>/<class>/<name>" (class: "net", "infiniband") is,
  * also through virtio: ".../<address>/virtio0/net/eth0".  NULL when anything else stands between:

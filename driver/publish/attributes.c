@@ -6,9 +6,9 @@
  *
  * Our own names are written without a domain: the API takes them as names in the driver's domain.
  */
-#include <ctype.h>
 #include <string.h>
 
+#include "base/bus_id.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -77,26 +77,7 @@ static void set_id(json_t *attributes, const char *key, unsigned int id)
 	set_string(attributes, key, text);
 }
 
-/*
- * The format of the standard attribute pciBusID (k8s.io/dynamic-resource-allocation
- * deviceattribute): lower case, a domain of four digits.  Other addresses, e.g. of VMD, have none
- * of the standard PCI attributes.
- */
-static bool is_standard_bus_id(const char *s)
-{
-	static const char form[] = "hhhh:hh:hh.h";
-
-	if (!s || strlen(s) != sizeof(form) - 1)
-		return false;
-	for (size_t i = 0; form[i]; i++) {
-		bool hex = isdigit((unsigned char)s[i]) || (s[i] >= 'a' && s[i] <= 'f');
-
-		if (form[i] == 'h' ? !hex : s[i] != form[i])
-			return false;
-	}
-	return true;
-}
-
+/* Other addresses, e.g. of VMD, have none of the standard PCI attributes. */
 static void set_standard(json_t *attributes, const char *bus_id, const char *pcie_root, int numa)
 {
 	if (is_standard_bus_id(bus_id)) {
@@ -281,18 +262,12 @@ static void view_merge(struct view *v, const struct view *other)
 json_t *device_card(const struct inventory *inv, const struct topo_card *card,
 		    const struct publish_options *options)
 {
-	const struct topo_nic *lowest = &inv->nics[card->members[0]];
-	struct view v;
+	struct view v = view_of(inv, &inv->nics[card->members[0]], "card");
 
-	for (size_t i = 1; i < card->n_members; i++)
-		if (bus_id_cmp(inv->nics[card->members[i]].bus_id, lowest->bus_id) < 0)
-			lowest = &inv->nics[card->members[i]];
-	v = view_of(inv, lowest, "card");
-	for (size_t i = 0; i < card->n_members; i++) {
+	for (size_t i = 1; i < card->n_members; i++) {
 		struct view other = view_of(inv, &inv->nics[card->members[i]], "card");
 
-		if (&inv->nics[card->members[i]] != lowest)
-			view_merge(&v, &other);
+		view_merge(&v, &other);
 	}
 	v.name = card->id;
 	v.card_id = card->id;

@@ -77,73 +77,15 @@ bool publish_can_serve(const struct topo_gpu *gpu)
 	return streq(gpu->vendor, "nvidia");
 }
 
-/* A device with the address it is sorted by. */
-struct item {
-	const void *what;
-	const char *bus_id;
-};
-
-struct items {
-	struct item *a;
-	size_t n, cap;
-};
-
-static void items_add(struct items *items, const void *what, const char *bus_id)
+/* A function that may be handed out alone, or ("of_cards") one of a published card. */
+static bool is_published_nic(const struct inventory *inv, const struct topo_nic *nic, bool of_cards)
 {
-	*array_push(items->a, items->n, items->cap) = (struct item){ what, bus_id };
-}
+	const struct topo_card *card = atomic_card(inv, nic);
 
-static int item_cmp(const void *a, const void *b)
-{
-	return bus_id_cmp(((const struct item *)a)->bus_id, ((const struct item *)b)->bus_id);
-}
-
-static void items_sort(struct items *items)
-{
-	if (items->n > 1)
-		qsort(items->a, items->n, sizeof(*items->a), item_cmp);
-}
-
-static void items_done(struct items *items)
-{
-	free(items->a);
-}
-
-#define _cleanup_items_ __attribute__((cleanup(items_done)))
-
-static void sorted_cards(const struct inventory *inv, struct items *ret)
-{
-	for (size_t i = 0; i < inv->n_cards; i++) {
-		const struct topo_card *card = &inv->cards[i];
-		const char *lowest = NULL;
-
-		if (!is_published_card(inv, card))
-			continue;
-		for (size_t m = 0; m < card->n_members; m++) {
-			const char *bus_id = inv->nics[card->members[m]].bus_id;
-
-			if (!lowest || bus_id_cmp(bus_id, lowest) < 0)
-				lowest = bus_id;
-		}
-		items_add(ret, card, lowest);
-	}
-	items_sort(ret);
-}
-
-/* Functions that may be handed out alone, or ("of_cards") those of atomic cards. */
-static void sorted_nics(const struct inventory *inv, bool of_cards, struct items *ret)
-{
-	for (size_t i = 0; i < inv->n_nics; i++) {
-		const struct topo_nic *nic = &inv->nics[i];
-		const struct topo_card *card = atomic_card(inv, nic);
-
-		if (nic->role == ROLE_FRONTEND)
-			continue;
-		if (of_cards ? card && !nic->is_vf && is_published_card(inv, card)
-			     : !card && nic->standalone)
-			items_add(ret, nic, nic->bus_id);
-	}
-	items_sort(ret);
+	if (nic->role == ROLE_FRONTEND)
+		return false;
+	return of_cards ? card && !nic->is_vf && is_published_card(inv, card)
+			: !card && nic->standalone;
 }
 
 static bool overlapping(unsigned int kinds)
@@ -199,52 +141,75 @@ static void add_device(json_t *devices, json_t *device)
 	array_append_new(devices, device);
 }
 
-json_t *publish_devices(const struct inventory *inv, const struct publish_options *options,
-			unsigned int kinds)
+static void add_cards(json_t *devices, const struct inventory *inv,
+		      const struct publish_options *options, bool counted)
 {
-	_cleanup_items_ struct items cards = { 0 }, nics = { 0 }, pfs = { 0 }, gpus = { 0 };
-	json_t *devices = json_array();
+	for (size_t i = 0; i < inv->n_cards; i++) {
+		const struct topo_card *card = &inv->cards[i];
+		json_t *device;
 
-	sorted_cards(inv, &cards);
-	for (size_t i = 0; kinds & PUBLISH_CARD && i < cards.n; i++) {
-		const struct topo_card *card = cards.a[i].what;
-		json_t *device = device_card(inv, card, options);
-
-		if (overlapping(kinds))
+		if (!is_published_card(inv, card))
+			continue;
+		device = device_card(inv, card, options);
+		if (counted)
 			consume(device, inv, card, NULL);
 		add_device(devices, device);
 	}
-	sorted_nics(inv, false, &nics);
-	for (size_t i = 0; kinds & PUBLISH_NIC && i < nics.n; i++)
-		add_device(devices, device_nic(inv, nics.a[i].what, "nic", options));
-	sorted_nics(inv, true, &pfs);
-	for (size_t i = 0; kinds & PUBLISH_PF && i < pfs.n; i++) {
-		const struct topo_nic *nic = pfs.a[i].what;
-		json_t *device = device_nic(inv, nic, "pf", options);
+}
 
-		if (overlapping(kinds))
+static void add_nics(json_t *devices, const struct inventory *inv,
+		     const struct publish_options *options)
+{
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (is_published_nic(inv, &inv->nics[i], false))
+			add_device(devices, device_nic(inv, &inv->nics[i], "nic", options));
+}
+
+static void add_pfs(json_t *devices, const struct inventory *inv,
+		    const struct publish_options *options, bool counted)
+{
+	for (size_t i = 0; i < inv->n_nics; i++) {
+		const struct topo_nic *nic = &inv->nics[i];
+		json_t *device;
+
+		if (!is_published_nic(inv, nic, true))
+			continue;
+		device = device_nic(inv, nic, "pf", options);
+		if (counted)
 			consume(device, inv, atomic_card(inv, nic), nic);
 		add_device(devices, device);
 	}
+}
+
+/* Within each kind the order of the inventory: by address. */
+json_t *publish_devices(const struct inventory *inv, const struct publish_options *options,
+			unsigned int kinds)
+{
+	json_t *devices = json_array();
+
+	if (kinds & PUBLISH_CARD)
+		add_cards(devices, inv, options, overlapping(kinds));
+	if (kinds & PUBLISH_NIC)
+		add_nics(devices, inv, options);
+	if (kinds & PUBLISH_PF)
+		add_pfs(devices, inv, options, overlapping(kinds));
 	for (size_t i = 0; kinds & PUBLISH_GPU && i < inv->n_gpus; i++)
 		if (publish_can_serve(&inv->gpus[i]))
-			items_add(&gpus, &inv->gpus[i], inv->gpus[i].bus_id);
-	items_sort(&gpus);
-	for (size_t i = 0; i < gpus.n; i++)
-		add_device(devices, device_gpu(inv, gpus.a[i].what));
+			add_device(devices, device_gpu(inv, &inv->gpus[i]));
 	return devices;
 }
 
 json_t *publish_counter_sets(const struct inventory *inv, unsigned int kinds)
 {
-	_cleanup_items_ struct items cards = { 0 };
 	json_t *sets = json_array();
 
-	sorted_cards(inv, &cards);
-	for (size_t i = 0; overlapping(kinds) && i < cards.n; i++) {
-		const struct topo_card *card = cards.a[i].what;
-		json_t *set = json_object();
+	for (size_t i = 0; overlapping(kinds) && i < inv->n_cards; i++) {
+		const struct topo_card *card = &inv->cards[i];
+		json_t *set;
 
+		if (!is_published_card(inv, card))
+			continue;
+		set = json_object();
 		json_set_string(set, "name", card->id);
 		object_set_new(set, "counters", counters_of(inv, card, NULL));
 		array_append_new(sets, set);

@@ -60,9 +60,6 @@ bool topo_has_data_direct(const struct hw_machine *machine);
 /* A VF shows its PF, or inside a virtual machine at least the device id of a VF. */
 bool topo_is_vf(const struct hw_pci *pci);
 
-/* All but the function number is equal. */
-bool topo_same_slot(const char *bus_id_a, const char *bus_id_b);
-
 /* The function's GID to use; docs/design.md §6 and nic.c. */
 int topo_choose_gid(const struct topo_nic *nic, const struct topo_port *port);
 

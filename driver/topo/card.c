@@ -2,6 +2,7 @@
 /* Cards (the PFs of one NIC chip), their Data Direct functions, and the roots that follow. */
 #include "topo/build.h"
 
+#include "base/bus_id.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -43,8 +44,8 @@ static enum tri agree(const struct builder *b, size_t i, size_t k, enum key key)
 	case KEY_GUID:
 		return compare(x->rdma->sys_image_guid, y->rdma->sys_image_guid);
 	case KEY_SLOT:
-		return topo_same_slot(x->pci->bus_id, y->pci->bus_id) ? TRI_SUPPORTED
-								      : TRI_UNSUPPORTED;
+		return bus_id_same_slot(x->pci->bus_id, y->pci->bus_id) ? TRI_SUPPORTED
+									: TRI_UNSUPPORTED;
 	case KEY_SN:
 		return compare(x->pci->vpd_sn, y->pci->vpd_sn);
 	case KEY_V3:
@@ -189,7 +190,7 @@ static const char *slot_sibling(const struct builder *b, const struct topo_nic *
 		const struct hw_pci *pci = &b->machine->pci[i];
 
 		if (!topo_is_vf(pci) && !streq(pci->bus_id, nic->bus_id) &&
-		    topo_same_slot(pci->bus_id, nic->bus_id))
+		    bus_id_same_slot(pci->bus_id, nic->bus_id))
 			return pci->bus_id;
 	}
 	return NULL;

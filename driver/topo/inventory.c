@@ -159,39 +159,6 @@ const char *tri_name(enum tri value)
 	return names[value];
 }
 
-/* One hexadecimal number of a PCI address and the character after it. */
-static bool address_part(const char **p, uint64_t *ret)
-{
-	uint64_t v = 0;
-	size_t n = strspn(*p, "0123456789abcdefABCDEF");
-
-	if (n == 0 || n > 8)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		char c = (*p)[i];
-
-		v = v << 4 | (uint64_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-	}
-	*p += n + ((*p)[n] != '\0');
-	*ret = v;
-	return true;
-}
-
-int bus_id_cmp(const char *a, const char *b)
-{
-	const char *p = a, *q = b;
-
-	for (int i = 0; i < 4; i++) {
-		uint64_t x, y;
-
-		if (!address_part(&p, &x) || !address_part(&q, &y))
-			return strcmp(a, b);
-		if (x != y)
-			return x < y ? -1 : 1;
-	}
-	return 0;
-}
-
 char *device_name(const char *prefix, const char *bus_id)
 {
 	char *name = xasprintf("%s-%s", prefix, bus_id);

@@ -162,9 +162,6 @@ const char *topo_class_name(enum topo_class class);
 const char *path_class_name(enum path_class path);
 const char *tri_name(enum tri value);
 
-/* Compare two PCI addresses as numbers, also of 8-digit domains; <0, 0, >0. */
-int bus_id_cmp(const char *a, const char *b);
-
 /* "0000:03:00.0" → "<prefix>-0000-03-00-0"; malloc'ed. */
 char *device_name(const char *prefix, const char *bus_id);
 

@@ -2,6 +2,7 @@
 /* The functions: which PCI functions are GPUs and NICs, and their own facts. */
 #include "topo/build.h"
 
+#include "base/bus_id.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -17,14 +18,6 @@ bool topo_has_data_direct(const struct hw_machine *machine)
 		if (machine->pci[i].vendor == VENDOR_MELLANOX && machine->pci[i].device == 0x2100)
 			return true;
 	return false;
-}
-
-bool topo_same_slot(const char *bus_id_a, const char *bus_id_b)
-{
-	const char *a = strrchr(bus_id_a, '.'), *b = strrchr(bus_id_b, '.');
-
-	return a && b && a - bus_id_a == b - bus_id_b &&
-	       strncmp(bus_id_a, bus_id_b, (size_t)(a - bus_id_a)) == 0;
 }
 
 bool topo_is_vf(const struct hw_pci *pci)

@@ -1,44 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topo/path.h"
 
+#include "base/bus_id.h"
 #include "base/mem.h"
 
 #define MAX_BRIDGES 64
-
-static size_t hex_run(const char *s)
-{
-	return strspn(s, "0123456789abcdef");
-}
-
-/* ^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]$ */
-static bool is_short_bus_id(const char *s)
-{
-	return hex_run(s) == 4 && s[4] == ':' && hex_run(s + 5) == 2 && s[7] == ':' &&
-	       hex_run(s + 8) == 2 && s[10] == '.' && hex_run(s + 11) == 1 && s[12] == '\0';
-}
 
 char *pcie_root_of(const char *bus_id, const char *path)
 {
 	static const char devices[] = "/sys/devices/", start[] = "/sys/devices/pci";
 	const char *root, *last;
 
-	if (!path || !is_short_bus_id(bus_id) || !starts_with(path, start))
+	if (!path || !is_standard_bus_id(bus_id) || !starts_with(path, start))
 		return NULL;
 	last = strrchr(path, '/') + 1;
 	root = path + strlen(devices);
 	if (!streq(last, bus_id) || last == root)
 		return NULL;
 	return xstrndup(root, strcspn(root, "/"));
-}
-
-/* "0000:03:00.0", also with a longer domain */
-static bool is_bus_id(const char *s)
-{
-	size_t n = hex_run(s);
-
-	return n >= 4 && n <= 8 && s[n] == ':' && hex_run(s + n + 1) == 2 && s[n + 3] == ':' &&
-	       hex_run(s + n + 4) == 2 && s[n + 6] == '.' && hex_run(s + n + 7) == 1 &&
-	       s[n + 8] == '\0';
 }
 
 /* A bridge on the root bus is no switch, whatever its kind; below, only reading tells. */

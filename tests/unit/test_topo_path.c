@@ -211,26 +211,6 @@ static void test_unknown_place(void **state)
 	buf_done(&deep);
 }
 
-static void test_bus_id_cmp(void **state)
-{
-	static const char *const ascending[] = {
-		"0000:03:00.0", "0000:03:00.1", "0000:03:01.0",	 "0000:0a:00.0",    "0000:a0:00.0",
-		"0001:00:00.0", "0010:00:00.0", "10000:00:00.0", "00010001:00:00.0"
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(ascending); i++)
-		for (size_t k = 0; k < ARRAY_SIZE(ascending); k++) {
-			int r = bus_id_cmp(ascending[i], ascending[k]);
-
-			assert_int_equal(r < 0 ? -1 : r > 0, i < k ? -1 : i > k);
-		}
-	assert_int_equal(bus_id_cmp("00000000:1B:00.0", "0000:1b:00.0"), 0);
-	assert_true(bus_id_cmp("x", "y") < 0);
-	assert_true(bus_id_cmp("", "") == 0);
-	assert_true(bus_id_cmp("0000:03", "0000:03:00.0") != 0);
-}
-
 static void test_names(void **state)
 {
 	_cleanup_free_ char *name = device_name("gpu", "0009:06:00.0");
@@ -254,7 +234,6 @@ int main(void)
 		cmocka_unit_test(test_unknown_types),
 		cmocka_unit_test(test_two_devices_per_switch),
 		cmocka_unit_test(test_unknown_place),
-		cmocka_unit_test(test_bus_id_cmp),
 		cmocka_unit_test(test_names),
 	};
 
