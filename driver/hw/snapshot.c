@@ -137,16 +137,19 @@ static int write_file(const struct unpacker *u, const char *path, const void *da
 	_cleanup_free_ char *full = xasprintf("%s/%s", u->dir, path);
 	_cleanup_close_ int fd = -1;
 	int r = make_parents(u, full, err);
+	ssize_t n;
 
 	if (r < 0)
 		return r;
 	fd = open(full, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0 && errno == EEXIST)
 		return fail(u, err, "%s is given twice", path);
-	if (fd < 0 || write(fd, data, len) != (ssize_t)len)
-		return err_errno(err, ERR_RETRY, errno, "%s line %zu: cannot write %s", u->file,
-				 u->line, full);
-	return 0;
+	n = fd < 0 ? -1 : write(fd, data, len);
+	if (n == (ssize_t)len)
+		return 0;
+	/* Less than asked, without an error, is what a full disk takes. */
+	return err_errno(err, ERR_RETRY, n < 0 ? errno : ENOSPC, "%s line %zu: cannot write %s",
+			 u->file, u->line, full);
 }
 
 static int hex_digit(char c)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "test_topo_machine.h"
@@ -133,13 +135,39 @@ static void test_names(void **state)
 	assert_int_equal(hw_errno_from_name("nope"), 0);
 }
 
+/* Part of a file fits: the kernel's answer is a short count without an error. */
+static void test_disk_full(void **state)
+{
+	char dir[] = "/tmp/twinrail-test.XXXXXX";
+	const struct rlimit small = { 64, RLIM_INFINITY };
+	_cleanup_free_ char *file = NULL, *target = NULL, *text = NULL;
+	struct rlimit before;
+	struct err err = { 0 };
+	int r;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	file = xasprintf("%s/machine", dir);
+	target = xasprintf("%s/root", dir);
+	text = xasprintf("sys/a = %0100d\n", 0);
+	assert_int_equal(file_write_atomic(file, text, strlen(text), 0600, 0, &err), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	errno = EAGAIN;
+	r = hw_snapshot_unpack(file, target, &err);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(r, -ENOSPC);
+	assert_non_null(strstr(err.msg, "root/sys/a: No space left on device"));
+	nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_directory),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_lines),	  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_directory), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_disk_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
