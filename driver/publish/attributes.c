@@ -30,10 +30,10 @@ struct view {
 
 static void set_typed(json_t *attributes, const char *key, const char *type, json_t *value)
 {
-	json_t *o = json_object();
+	json_t *o = json_new_object();
 
-	object_set_new(o, type, value);
-	object_set_new(attributes, key, o);
+	json_set(o, type, value);
+	json_set(attributes, key, o);
 }
 
 static bool fits(const char *key, const char *value)
@@ -48,14 +48,14 @@ static bool fits(const char *key, const char *value)
 static void set_string(json_t *attributes, const char *key, const char *value)
 {
 	if (value && *value && fits(key, value))
-		set_typed(attributes, key, "string", json_string(value));
+		set_typed(attributes, key, "string", json_new_string(value));
 }
 
 /* Unknown numbers are negative (TOPO_UNKNOWN) and stay out. */
 static void set_int(json_t *attributes, const char *key, int value)
 {
 	if (value >= 0)
-		set_typed(attributes, key, "int", json_integer(value));
+		set_typed(attributes, key, "int", json_new_int(value));
 }
 
 static void set_bool(json_t *attributes, const char *key, bool value)
@@ -103,27 +103,27 @@ static void set_mirror(json_t *attributes, const struct view *v)
 		const char *s = strings[i].value;
 
 		set_typed(attributes, strings[i].key, "string",
-			  json_string(s && fits(strings[i].key, s) ? s : ""));
+			  json_new_string(s && fits(strings[i].key, s) ? s : ""));
 	}
 	set_bool(attributes, MIRROR "rdma",
 		 v->rdma && (nic->role == ROLE_RAIL || nic->role == ROLE_UNKNOWN));
 	set_bool(attributes, MIRROR "virtual", false);
-	set_typed(attributes, MIRROR "mtu", "int", json_integer(nic->mtu > 0 ? nic->mtu : 0));
+	set_typed(attributes, MIRROR "mtu", "int", json_new_int(nic->mtu > 0 ? nic->mtu : 0));
 }
 
 static json_t *device_object(const char *name, json_t *attributes, uint64_t gbps)
 {
-	json_t *device = json_object();
+	json_t *device = json_new_object();
 
 	json_set_string(device, "name", name);
-	object_set_new(device, "attributes", attributes);
+	json_set(device, "attributes", attributes);
 	if (gbps) {
 		_cleanup_free_ char *text = quantity_text(gbps * 1000000000U);
-		json_t *capacity = json_object(), *bandwidth = json_object();
+		json_t *capacity = json_new_object(), *bandwidth = json_new_object();
 
 		json_set_string(bandwidth, "value", text);
-		object_set_new(capacity, "bandwidth", bandwidth);
-		object_set_new(device, "capacity", capacity);
+		json_set(capacity, "bandwidth", bandwidth);
+		json_set(device, "capacity", capacity);
 	}
 	return device;
 }
@@ -131,7 +131,7 @@ static json_t *device_object(const char *name, json_t *attributes, uint64_t gbps
 static json_t *device_from_view(const struct view *v, const struct publish_options *options)
 {
 	const struct topo_nic *nic = &v->nic;
-	json_t *a = json_object();
+	json_t *a = json_new_object();
 
 	set_standard(a, nic->bus_id, nic->pcie_root, nic->numa_node);
 	set_string(a, "type", v->type);
@@ -283,7 +283,7 @@ json_t *device_card(const struct inventory *inv, const struct topo_card *card,
 
 json_t *device_gpu(const struct inventory *inv, const struct topo_gpu *gpu)
 {
-	json_t *a = json_object();
+	json_t *a = json_new_object();
 
 	set_standard(a, gpu->bus_id, gpu->pcie_root, gpu->numa_node);
 	set_string(a, "type", "gpu");
@@ -296,7 +296,7 @@ json_t *device_gpu(const struct inventory *inv, const struct topo_gpu *gpu)
 	set_string(a, "driverVersion", gpu->driver_version);
 	if (gpu->driver_version && is_semver(gpu->driver_version) &&
 	    fits("driverSemver", gpu->driver_version))
-		set_typed(a, "driverSemver", "version", json_string(gpu->driver_version));
+		set_typed(a, "driverSemver", "version", json_new_string(gpu->driver_version));
 	set_string(a, "pcieSwitch", gpu->pcie_switch);
 	set_string(a, "gdr", gpu->gdr);
 	set_string(a, "platform", inv->platform);

@@ -96,7 +96,7 @@ static bool overlapping(unsigned int kinds)
 static json_t *counter_value(const struct topo_nic *nic)
 {
 	_cleanup_free_ char *text = quantity_text(nic->num_vfs > 1 ? (uint64_t)nic->num_vfs : 1);
-	json_t *value = json_object();
+	json_t *value = json_new_object();
 
 	json_set_string(value, "value", text);
 	return value;
@@ -106,13 +106,13 @@ static json_t *counter_value(const struct topo_nic *nic)
 static json_t *counters_of(const struct inventory *inv, const struct topo_card *card,
 			   const struct topo_nic *only)
 {
-	json_t *counters = json_object();
+	json_t *counters = json_new_object();
 
 	for (size_t i = 0; i < card->n_members; i++) {
 		const struct topo_nic *nic = &inv->nics[card->members[i]];
 
 		if (!only || nic == only)
-			object_set_new(counters, nic->name, counter_value(nic));
+			json_set(counters, nic->name, counter_value(nic));
 	}
 	return counters;
 }
@@ -120,12 +120,12 @@ static json_t *counters_of(const struct inventory *inv, const struct topo_card *
 static void consume(json_t *device, const struct inventory *inv, const struct topo_card *card,
 		    const struct topo_nic *only)
 {
-	json_t *list = json_array(), *entry = json_object();
+	json_t *list = json_new_array(), *entry = json_new_object();
 
 	json_set_string(entry, "counterSet", card->id);
-	object_set_new(entry, "counters", counters_of(inv, card, only));
-	array_append_new(list, entry);
-	object_set_new(device, "consumesCounters", list);
+	json_set(entry, "counters", counters_of(inv, card, only));
+	json_add(list, entry);
+	json_set(device, "consumesCounters", list);
 }
 
 static void add_device(json_t *devices, json_t *device)
@@ -138,7 +138,7 @@ static void add_device(json_t *devices, json_t *device)
 		json_decref(device);
 		return;
 	}
-	array_append_new(devices, device);
+	json_add(devices, device);
 }
 
 static void add_cards(json_t *devices, const struct inventory *inv,
@@ -185,7 +185,7 @@ static void add_pfs(json_t *devices, const struct inventory *inv,
 json_t *publish_devices(const struct inventory *inv, const struct publish_options *options,
 			unsigned int kinds)
 {
-	json_t *devices = json_array();
+	json_t *devices = json_new_array();
 
 	if (kinds & PUBLISH_CARD)
 		add_cards(devices, inv, options, overlapping(kinds));
@@ -201,7 +201,7 @@ json_t *publish_devices(const struct inventory *inv, const struct publish_option
 
 json_t *publish_counter_sets(const struct inventory *inv, unsigned int kinds)
 {
-	json_t *sets = json_array();
+	json_t *sets = json_new_array();
 
 	for (size_t i = 0; overlapping(kinds) && i < inv->n_cards; i++) {
 		const struct topo_card *card = &inv->cards[i];
@@ -209,10 +209,10 @@ json_t *publish_counter_sets(const struct inventory *inv, unsigned int kinds)
 
 		if (!is_published_card(inv, card))
 			continue;
-		set = json_object();
+		set = json_new_object();
 		json_set_string(set, "name", card->id);
-		object_set_new(set, "counters", counters_of(inv, card, NULL));
-		array_append_new(sets, set);
+		json_set(set, "counters", counters_of(inv, card, NULL));
+		json_add(sets, set);
 	}
 	return sets;
 }

@@ -15,12 +15,7 @@
 #define SLICE_MAX_DEVICES 128
 #define SLICE_MAX_COUNTING_DEVICES 64 /* when a device of the slice consumes counters */
 #define SLICE_MAX_COUNTER_SETS 8
-#define DEVICE_MAX_ATTRIBUTES 32 /* attributes and capacities together */
 #define ATTRIBUTE_MAX_STRING 64 /* bytes of a string or version value */
-
-/* Append a new reference; as for all memory, it does not fail. */
-void array_append_new(json_t *array, json_t *value);
-void object_set_new(json_t *object, const char *key, json_t *value);
 
 /* attributes.c: one device object of the API each, new reference. */
 json_t *device_nic(const struct inventory *inv, const struct topo_nic *nic, const char *type,

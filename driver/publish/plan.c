@@ -166,7 +166,7 @@ json_t *slice_updated(const json_t *stored, const json_t *spec, long long genera
 		json_t *value = json_object_get(spec, spec_fields[i]);
 
 		if (value)
-			object_set_new(to, spec_fields[i], json_deep_copy(value));
+			json_set(to, spec_fields[i], json_deep_copy(value));
 		else
 			json_object_del(to, spec_fields[i]);
 	}

@@ -358,8 +358,8 @@ static void send_delete(struct publisher *p)
 	json_t *object = p->store.a[p->plan.stored].object;
 	_cleanup_free_ char *path =
 		xasprintf(SLICES "/%s", json_path_string(object, "metadata.name"));
-	_cleanup_json_ json_t *body = json_object();
-	json_t *conditions = json_object();
+	_cleanup_json_ json_t *body = json_new_object();
+	json_t *conditions = json_new_object();
 	const struct kube_call call = { .method = "DELETE", .path = path, .body = body };
 
 	json_set_string(body, "apiVersion", "v1");
@@ -367,7 +367,7 @@ static void send_delete(struct publisher *p)
 	json_set_string(conditions, "uid", json_path_string(object, "metadata.uid"));
 	json_set_string(conditions, "resourceVersion",
 			json_path_string(object, "metadata.resourceVersion"));
-	object_set_new(body, "preconditions", conditions);
+	json_set(body, "preconditions", conditions);
 	p->target = json_incref(object);
 	p->request = kube_send(p->kube, &call, on_written, p);
 }

@@ -7,18 +7,6 @@
 #include "base/str.h"
 #include "publish/internal.h"
 
-void array_append_new(json_t *array, json_t *value)
-{
-	if (json_array_append_new(array, value) < 0)
-		abort();
-}
-
-void object_set_new(json_t *object, const char *key, json_t *value)
-{
-	if (json_object_set_new(object, key, value) < 0)
-		abort();
-}
-
 /* A number without leading zeros; moves *s behind it. */
 static bool semver_number(const char **s)
 {

@@ -5,36 +5,6 @@
 #include "base/str.h"
 #include "topo/inventory.h"
 
-static json_t *checked(json_t *value)
-{
-	if (!value)
-		abort(); /* only memory can fail */
-	return value;
-}
-
-static json_t *new_object(void)
-{
-	return checked(json_object());
-}
-
-static json_t *new_array(void)
-{
-	return checked(json_array());
-}
-
-/* json_object_set_new() and json_array_append_new() that do not fail; the value is consumed. */
-static void set(json_t *object, const char *key, json_t *value)
-{
-	if (json_object_set_new(object, key, value) < 0)
-		abort();
-}
-
-static void append(json_t *array, json_t *value)
-{
-	if (json_array_append_new(array, checked(value)) < 0)
-		abort();
-}
-
 static void set_known(json_t *object, const char *key, int value)
 {
 	if (value != TOPO_UNKNOWN)
@@ -50,7 +20,7 @@ static void set_hex(json_t *object, const char *key, unsigned int value)
 
 static json_t *node_json(const struct inventory *inv)
 {
-	json_t *o = new_object();
+	json_t *o = json_new_object();
 
 	json_set_string(o, "name", inv->node_name);
 	json_set_string(o, "platform", inv->platform);
@@ -64,7 +34,7 @@ static json_t *node_json(const struct inventory *inv)
 
 static json_t *gpu_json(const struct topo_gpu *gpu)
 {
-	json_t *o = new_object();
+	json_t *o = json_new_object();
 
 	json_set_string(o, "name", gpu->name);
 	json_set_string(o, "busID", gpu->bus_id);
@@ -81,7 +51,7 @@ static json_t *gpu_json(const struct topo_gpu *gpu)
 
 static json_t *port_json(const struct topo_port *port)
 {
-	json_t *o = new_object(), *gids = new_array();
+	json_t *o = json_new_object(), *gids = json_new_array();
 
 	json_set_int(o, "port", port->port);
 	json_set_string(o, "state", port->state);
@@ -90,36 +60,36 @@ static json_t *port_json(const struct topo_port *port)
 	set_known(o, "rateGbps", port->rate_gbps);
 	set_known(o, "activeMtu", port->active_mtu);
 	for (size_t i = 0; i < port->n_gids; i++) {
-		json_t *gid = new_object();
+		json_t *gid = json_new_object();
 
 		json_set_int(gid, "index", port->gids[i].index);
 		json_set_string(gid, "gid", port->gids[i].gid);
 		json_set_string(gid, "type", port->gids[i].type);
 		json_set_string(gid, "netdev", port->gids[i].netdev);
-		append(gids, gid);
+		json_add(gids, gid);
 	}
-	set(o, "gids", gids);
+	json_set(o, "gids", gids);
 	set_known(o, "gidIndex", port->gid_index);
 	return o;
 }
 
 static json_t *children_json(const struct topo_nic *nic)
 {
-	json_t *children = new_array();
+	json_t *children = json_new_array();
 
 	for (size_t i = 0; i < nic->n_children; i++) {
-		json_t *child = new_object();
+		json_t *child = json_new_object();
 
 		json_set_string(child, "netdev", nic->children[i].netdev);
 		json_set_string(child, "kind", nic->children[i].kind);
-		append(children, child);
+		json_add(children, child);
 	}
 	return children;
 }
 
 static json_t *nic_json(const struct inventory *inv, const struct topo_nic *nic)
 {
-	json_t *o = new_object(), *ports = new_array();
+	json_t *o = json_new_object(), *ports = json_new_array();
 
 	json_set_string(o, "name", nic->name);
 	json_set_string(o, "busID", nic->bus_id);
@@ -147,37 +117,37 @@ static json_t *nic_json(const struct inventory *inv, const struct topo_nic *nic)
 	json_set_string(o, "crossRail", tri_name(nic->cross_rail));
 	json_set_string(o, "firmware", nic->firmware);
 	for (size_t i = 0; i < nic->n_ports; i++)
-		append(ports, port_json(&nic->ports[i]));
-	set(o, "ports", ports);
-	set(o, "children", children_json(nic));
+		json_add(ports, port_json(&nic->ports[i]));
+	json_set(o, "ports", ports);
+	json_set(o, "children", children_json(nic));
 	return o;
 }
 
 static json_t *card_json(const struct inventory *inv, const struct topo_card *card)
 {
-	json_t *o = new_object(), *members = new_array(), *agreement = new_array();
+	json_t *o = json_new_object(), *members = json_new_array(), *agreement = json_new_array();
 
 	json_set_string(o, "id", card->id);
 	for (size_t i = 0; i < card->n_members; i++)
-		append(members, json_string(inv->nics[card->members[i]].name));
-	set(o, "members", members);
+		json_add_string(members, inv->nics[card->members[i]].name);
+	json_set(o, "members", members);
 	json_set_bool(o, "atomic", card->atomic);
 	for (size_t i = 0; card->agreement && card->agreement[i]; i++)
-		append(agreement, json_string(card->agreement[i]));
-	set(o, "agreement", agreement);
+		json_add_string(agreement, card->agreement[i]);
+	json_set(o, "agreement", agreement);
 	if (card->dma_bus_id) {
-		json_t *dma = new_object();
+		json_t *dma = json_new_object();
 
 		json_set_string(dma, "busID", card->dma_bus_id);
 		json_set_string(dma, "pcieRoot", card->dma_pcie_root);
-		set(o, "dataDirect", dma);
+		json_set(o, "dataDirect", dma);
 	}
 	return o;
 }
 
 static json_t *pair_json(const struct inventory *inv, const struct topo_pair *pair)
 {
-	json_t *o = new_object();
+	json_t *o = json_new_object();
 
 	json_set_string(o, "gpu", inv->gpus[pair->gpu].name);
 	json_set_string(o, "nic", inv->nics[pair->nic].name);
@@ -190,19 +160,19 @@ static json_t *pair_json(const struct inventory *inv, const struct topo_pair *pa
 
 static json_t *rail_json(const struct inventory *inv, int rail)
 {
-	json_t *o = new_object(), *nics = new_array();
+	json_t *o = json_new_object(), *nics = json_new_array();
 
 	json_set_int(o, "rail", rail);
 	for (size_t i = 0; i < inv->n_nics; i++)
 		if (inv->nics[i].rail == rail)
-			append(nics, json_string(inv->nics[i].name));
-	set(o, "nics", nics);
+			json_add_string(nics, inv->nics[i].name);
+	json_set(o, "nics", nics);
 	return o;
 }
 
 static json_t *warning_json(const struct topo_warning *warning)
 {
-	json_t *o = new_object();
+	json_t *o = json_new_object();
 
 	json_set_string(o, "code", warning->code);
 	json_set_string(o, "object", warning->object);
@@ -212,29 +182,30 @@ static json_t *warning_json(const struct topo_warning *warning)
 
 json_t *topo_to_json(const struct inventory *inv)
 {
-	json_t *o = new_object(), *gpus = new_array(), *nics = new_array(), *cards = new_array();
-	json_t *pairs = new_array(), *rails = new_array(), *warnings = new_array();
+	json_t *o = json_new_object(), *gpus = json_new_array(), *nics = json_new_array(),
+	       *cards = json_new_array();
+	json_t *pairs = json_new_array(), *rails = json_new_array(), *warnings = json_new_array();
 
 	for (size_t i = 0; i < inv->n_gpus; i++)
-		append(gpus, gpu_json(&inv->gpus[i]));
+		json_add(gpus, gpu_json(&inv->gpus[i]));
 	for (size_t i = 0; i < inv->n_nics; i++)
-		append(nics, nic_json(inv, &inv->nics[i]));
+		json_add(nics, nic_json(inv, &inv->nics[i]));
 	for (size_t i = 0; i < inv->n_cards; i++)
-		append(cards, card_json(inv, &inv->cards[i]));
+		json_add(cards, card_json(inv, &inv->cards[i]));
 	for (size_t i = 0; i < inv->n_pairs; i++)
-		append(pairs, pair_json(inv, &inv->pairs[i]));
+		json_add(pairs, pair_json(inv, &inv->pairs[i]));
 	for (int rail = 0; rail < inv->rail_count; rail++)
-		append(rails, rail_json(inv, rail));
+		json_add(rails, rail_json(inv, rail));
 	for (size_t i = 0; i < inv->n_warnings; i++)
-		append(warnings, warning_json(&inv->warnings[i]));
+		json_add(warnings, warning_json(&inv->warnings[i]));
 	json_set_string(o, "apiVersion", "twinrail.dev/v1");
 	json_set_string(o, "kind", "NodeTopology");
-	set(o, "node", node_json(inv));
-	set(o, "gpus", gpus);
-	set(o, "nics", nics);
-	set(o, "cards", cards);
-	set(o, "pairs", pairs);
-	set(o, "rails", rails);
-	set(o, "warnings", warnings);
+	json_set(o, "node", node_json(inv));
+	json_set(o, "gpus", gpus);
+	json_set(o, "nics", nics);
+	json_set(o, "cards", cards);
+	json_set(o, "pairs", pairs);
+	json_set(o, "rails", rails);
+	json_set(o, "warnings", warnings);
 	return o;
 }
