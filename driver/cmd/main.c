@@ -25,7 +25,7 @@ static void usage(FILE *out)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
 	fputs("\n\"twinrail COMMAND --help\" explains a command; --version shows the version.\n"
 	      "Every option can be given as environment variable TWINRAIL_<OPTION> too.\n"
-	      "Exit codes: 0 yes or ok, 1 a checked thing is wrong, 2 usage or cannot run.\n",
+	      "Exit codes: 0 ok, 1 failed while running, 2 usage or cannot run.\n",
 	      out);
 }
 

@@ -344,7 +344,7 @@ int options_parse(const struct option_spec *spec, int argc, char **argv, struct 
 	return r;
 }
 
-/* "(default /)", "" when there is none. */
+/* "default /", "" when there is none. */
 static char *default_text(const struct option_def *d)
 {
 	const struct duration_unit *unit = &duration_units[0];
@@ -353,14 +353,14 @@ static char *default_text(const struct option_def *d)
 
 	switch (d->type) {
 	case OPTION_FLAG:
-		return xstrdup(*(bool *)d->value ? " (default true)" : "");
+		return xstrdup(*(bool *)d->value ? "default true" : "");
 	case OPTION_STRING:
 		s = *(const char **)d->value;
-		return s && *s ? xasprintf(" (default %s)", s) : xstrdup("");
+		return s && *s ? xasprintf("default %s", s) : xstrdup("");
 	case OPTION_UINT:
-		return xasprintf(" (default %u)", *(unsigned int *)d->value);
+		return xasprintf("default %u", *(unsigned int *)d->value);
 	case OPTION_CHOICE:
-		return xasprintf(" (default %s)", d->words[*(unsigned int *)d->value]);
+		return xasprintf("default %s", d->words[*(unsigned int *)d->value]);
 	case OPTION_DURATION:
 		break;
 	}
@@ -368,7 +368,7 @@ static char *default_text(const struct option_def *d)
 	for (size_t i = 0; i < ARRAY_SIZE(duration_units); i++)
 		if (us && us % duration_units[i].us == 0)
 			unit = &duration_units[i];
-	return xasprintf(" (default %" PRIu64 "%s)", us / unit->us, unit->name);
+	return xasprintf("default %" PRIu64 "%s", us / unit->us, unit->name);
 }
 
 static void help_line(const struct option_def *d, const char *rest, FILE *out)
@@ -381,7 +381,10 @@ static void help_line(const struct option_def *d, const char *rest, FILE *out)
 		fprintf(out, "  -%c, --%-22s", d->letter, left);
 	else
 		fprintf(out, "      --%-22s", left);
-	fprintf(out, " %s%s%s%s\n", d->help, words ? ": " : "", words ? words : "", rest);
+	fprintf(out, " %s", d->help);
+	if (words || *rest)
+		fprintf(out, " (%s%s%s)", words ? words : "", words && *rest ? "; " : "", rest);
+	fputc('\n', out);
 }
 
 void options_help(const struct option_spec *spec, FILE *out)

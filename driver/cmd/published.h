@@ -31,7 +31,7 @@ extern const char *const published_mirror_words[];
 	{ "publish", 0, OPTION_STRING, &(p)->publish, "LIST",                                      \
 	  "kinds of devices to publish: card,nic,pf,gpu", NULL, 0 },                               \
 	{ "gpu", 0, OPTION_CHOICE, &(p)->gpu, "WHO",                                               \
-	  "own: publish and prepare GPUs too; off: leave them to the vendor's driver",             \
+	  "who serves GPUs: this driver, or the vendor's (off)",             \
 	  published_gpu_words, 0 },                                                                \
 	{ "pcie-root", 0, OPTION_CHOICE, &(p)->pcie_root, "POLICY",                                \
 	  "root of a NIC whose DMA comes from elsewhere", published_pcie_root_words, 0 },          \

@@ -69,7 +69,7 @@ int cmd_slices(int argc, char **argv)
 	const struct option_spec spec = {
 		.command = "slices",
 		.operands = "",
-		.summary = "Shows the ResourceSlices that this node would publish, as a List.",
+		.summary = "Show the ResourceSlices that this node would publish, as a List.",
 		.table = table,
 		.n = ARRAY_SIZE(table),
 	};

@@ -16,7 +16,7 @@ int cmd_snapshot(int argc, char **argv)
 	const struct option_spec spec = {
 		.command = "snapshot",
 		.operands = "DIR",
-		.summary = "Unpacks a recorded machine into DIR, a new or empty directory.",
+		.summary = "Unpack a recorded machine into DIR, a new or empty directory.",
 		.more = "\"twinrail topo --root DIR\" then shows that machine.\n",
 		.table = table,
 		.n = ARRAY_SIZE(table),

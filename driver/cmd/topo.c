@@ -47,6 +47,11 @@ static int show(const char *root, const char *node_name, unsigned int output, un
 	inv = topo_build(machine, &options);
 	hw_free(machine);
 	text = render(inv, output);
+	if (inv->n_gpus == 0 && inv->n_nics == 0)
+		fprintf(stderr,
+			"twinrail topo: no GPU and no RDMA NIC found below %s; --root DIR shows a "
+			"recorded machine\n",
+			root);
 	if (fputs(text, stdout) < 0 || fflush(stdout) != 0) {
 		perror("twinrail topo: cannot write to standard output");
 		return EXIT_USAGE;
@@ -72,7 +77,7 @@ int cmd_topo(int argc, char **argv)
 	const struct option_spec spec = {
 		.command = "topo",
 		.operands = "",
-		.summary = "Shows GPUs, NICs, cards and rails of this node and which belong "
+		.summary = "Show GPUs, NICs, cards and rails of this node and which belong "
 			   "together.",
 		.table = table,
 		.n = ARRAY_SIZE(table),
@@ -81,6 +86,8 @@ int cmd_topo(int argc, char **argv)
 	int code = EXIT_OK;
 
 	if (options_begin(&spec, argc, argv, &o, &code)) {
+		if (node_name && !*node_name)
+			node_name = NULL;
 		log_init((enum log_format)log_format, verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 		code = show(root, node_name, output, policy);
 	}

@@ -199,7 +199,7 @@ static void test_help(void **state)
 	fclose(f);
 	assert_non_null(strstr(text, "Usage: twinrail test [OPTION]... [FILE]\nTests the"));
 	assert_non_null(strstr(text, "(default /)\n"));
-	assert_non_null(strstr(text, "tree or json (default tree)\n"));
+	assert_non_null(strstr(text, "(tree or json; default tree)\n"));
 	assert_non_null(strstr(text, "(default 20s)\n"));
 	assert_non_null(strstr(text, "(default 8)\n"));
 	assert_non_null(strstr(text, "  -t, --timeout TIME "));
