@@ -30,13 +30,19 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- .Values.gpu | default "off" -}}
 {{- end -}}
 
-{{/* Value of --publish; empty: the agent's own default. Aliases that count functions need pf. */}}
+{{/*
+Value of TWINRAIL_PUBLISH; empty: the agent's own default. Aliases that count functions need pf,
+"gpu: own" needs gpu.
+*/}}
 {{- define "twinrail.publish" -}}
-{{- if .Values.publish -}}
-{{- join "," .Values.publish -}}
-{{- else if or .Values.aliases.mrdma .Values.aliases.roce -}}
-card,nic,pf{{ if eq (include "twinrail.gpu" .) "own" }},gpu{{ end }}
+{{- $kinds := .Values.publish -}}
+{{- if and (not $kinds) (or .Values.aliases.mrdma .Values.aliases.roce) -}}
+{{- $kinds = list "card" "nic" "pf" -}}
 {{- end -}}
+{{- if and $kinds (eq (include "twinrail.gpu" .) "own") -}}
+{{- $kinds = append $kinds "gpu" | uniq -}}
+{{- end -}}
+{{- join "," $kinds -}}
 {{- end -}}
 
 {{/* Refuse values that contradict each other. */}}
@@ -46,8 +52,5 @@ card,nic,pf{{ if eq (include "twinrail.gpu" .) "own" }},gpu{{ end }}
 {{- end -}}
 {{- if and (has "gpu" .Values.publish) (eq (include "twinrail.gpu" .) "off") -}}
 {{- fail "publish contains gpu although \"gpu: off\" leaves GPUs to their vendor's driver: set gpu to own or take gpu out of publish" -}}
-{{- end -}}
-{{- if and .Values.publish (eq (include "twinrail.gpu" .) "own") (not (has "gpu" .Values.publish)) -}}
-{{- fail "\"gpu: own\" is set, but publish does not contain gpu: add it, or set gpu to off" -}}
 {{- end -}}
 {{- end -}}
