@@ -60,6 +60,7 @@ LIB_OBJS := $(call obj,$(SRCS)) $(PROTO_C:.c=.o)
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
 all: $(BUILD)/twinrail $(BUILD)/twinrail-hook ## build the driver and its hook
+	@:
 
 $(BUILD)/twinrail: $(call obj,$(CMD_SRCS)) $(LIB)
 	$(Q)echo "  LD    $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
