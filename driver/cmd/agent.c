@@ -257,8 +257,10 @@ int cmd_agent(int argc, char **argv)
 	int exit_code;
 
 	a.start_us = clock_us();
-	if (!agent_parse_options(argc, argv, &a.options, &parsed, &exit_code))
+	if (!agent_parse_options(argc, argv, &a.options, &parsed, &exit_code)) {
+		options_done(&parsed);
 		return exit_code;
+	}
 	log_init((enum log_format)a.options.log_format,
 		 a.options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 
