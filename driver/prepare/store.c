@@ -233,29 +233,40 @@ static const char *set_environment(const struct inventory *inv, const json_t *po
 	return why;
 }
 
+/*
+ * A renewed record never passes through Started: a crash would let the recovery undo what a running
+ * pod uses.  Completed with the old devices or with the new ones, either is right.
+ */
+static bool needs_write(const struct store_claim *c, enum record_state state)
+{
+	return !c->kept && !(state == RECORD_STARTED && c->record->renewed);
+}
+
 static int save_all(struct store *s, enum record_state state, struct store_claim *claims, size_t n)
 {
 	struct err err = { 0 };
+	bool wrote = false;
 
 	for (size_t i = 0; i < n; i++) {
 		struct store_claim *c = &claims[i];
 
-		if (c->kept)
+		if (!needs_write(c, state))
 			continue;
+		wrote = true;
 		c->record->state = state;
 		if (journal_save(&s->journal, c->record, &c->err) < 0)
 			return c->err.code;
 	}
-	if (any_new(claims, n) && journal_sync(&s->journal, &err) < 0) {
+	if (wrote && journal_sync(&s->journal, &err) < 0) {
 		for (size_t i = 0; i < n; i++)
-			if (!claims[i].kept)
+			if (needs_write(&claims[i], state))
 				claims[i].err = err;
 		return err.code;
 	}
 	return 0;
 }
 
-/* Started → CDI → Completed.  Errors are left in the claims. */
+/* Started → CDI → Completed; a renewed claim stays Completed.  Errors are left in the claims. */
 static int commit(struct store *s, struct record_list *list, struct store_claim *claims, size_t n)
 {
 	int r;
@@ -300,11 +311,11 @@ static void roll_back(struct store *s, struct store_claim *claims, size_t n)
 			r = c->record->renewed ? restore(s, c->record, &err)
 					       : undo(s, c->uid, &err);
 		if (r < 0)
-			log_debug("cannot roll back", KV("uid", "%s", c->uid),
-				  KV("err", "%s", err.msg));
+			log_warn("cannot roll back", KV("uid", "%s", c->uid),
+				 KV("err", "%s", err.msg));
 	}
 	if (journal_sync(&s->journal, &err) < 0)
-		log_debug("cannot roll back", KV("err", "%s", err.msg));
+		log_warn("cannot roll back", KV("err", "%s", err.msg));
 }
 
 /* The error, if any, is left in the claim. */

@@ -157,6 +157,38 @@ def test_prepare():
             c.node.stop()
 
 
+def test_renewal():
+    """A second claim changes the environment of a Completed one, whose pod may be running."""
+    with crash() as c:
+        first = c.claims[0]
+
+        def renew(at):
+            c.node.start(env=c.env(at))
+            c.node.prepare(first)
+            c.arm.touch()
+            with contextlib.suppress(grpc.RpcError):
+                c.node.prepare_all(*c.claims, timeout=30)
+                assert at == 0, f"survived change {at}: {c.changes()}"
+            if at == 0:
+                c.node.stop()
+            assert c.node.process.wait(10) == (-9 if at else 0)
+            return c.changes()
+
+        changes = renew(0)
+        assert len(changes) >= 15, changes
+        c.node.start()
+        c.clean()
+        c.node.stop()
+        for at, what in points(changes):
+            renew(at)
+            c.node.start()
+            left = [k for k in c.node.state() if first.uid in k]
+            assert len(left) == 2, (what, "a renewed claim was undone", left, c.node.log_text()[-500:])
+            c.check_prepare(what)
+            c.clean()
+            c.node.stop()
+
+
 def test_unprepare():
     with crash() as c:
         changes = c.crash_in("unprepare", 0)
