@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chart installs, the agents register and publish what the machines have."""
+import json
+
 import facts
 import k8s
 
@@ -72,6 +74,18 @@ def test_slices_are_one_complete_pool(c):
         assert {s["spec"]["pool"]["name"] for s in slices} == {node}
         assert {s["spec"]["pool"]["generation"] for s in slices} == {slices[0]["spec"]["pool"]["generation"]}
         assert all(s["spec"]["pool"]["resourceSliceCount"] == len(slices) for s in slices), len(slices)
+
+
+def test_slices_command_in_the_pod(c):
+    """Without options it shows what the agent beside it has published: it has the agent's settings."""
+    c.install()
+    if not c.nodes:
+        raise k8s.Skip("no node with a fake machine")
+    for machine in c.nodes:
+        pod = c.driver_pod(machine)["metadata"]["name"]
+        shown = json.loads(c.exec(pod, "twinrail", "slices", ns=k8s.NAMESPACE))["items"]
+        names = {device["name"] for one in shown for device in one["spec"].get("devices", [])}
+        assert names == set(c.slices(machine)), f"{machine}: {sorted(names ^ set(c.slices(machine)))}"
 
 
 def test_slices_stay_as_they_are(c):

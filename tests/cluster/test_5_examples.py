@@ -5,13 +5,17 @@ import json
 import k8s
 
 EXAMPLES = sorted((k8s.TOP / "deploy/examples").glob("*.yaml"))
+# What README.md and the files say that the chart is installed with.
+PLAIN = {"gpu": "own", "aliases": {}}
+INSTALL_WITH = {"pair": PLAIN, "four-pairs": PLAIN, "pf-pair-card": {**PLAIN, "publish": ["card", "nic", "pf"]},
+                "pf-pair-chain": {"aliases": {"mrdma": True}}}
 
 
 def example(path):
     def test(c):
         for machine in ("gb300", "hgx-h100"):
             c.need_machine(machine)
-        c.install()
+        c.install(**INSTALL_WITH[path.stem])
         out = c.kubectl("apply", "-n", c.ns, "-f", path, "-o", "json").stdout
         objects = json.loads(out)
         objects = objects.get("items", [objects])
