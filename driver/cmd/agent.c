@@ -17,10 +17,11 @@
 #include "base/mem.h"
 #include "cmd/agent.h"
 #include "cmd/cmd.h"
-#include "hw/hw.h"
+#include "hw/machine.h"
 
 #define GRACE_US (20 * 1000000ULL)
 #define RESCAN_MIN_US (1000000ULL)
+#define UNREADABLE_RETRY_US (5 * 1000000ULL)
 #define FAILED_GRACE_US (1000000ULL)
 
 static void log_inventory(const struct inventory *inv, uint64_t start_us)
@@ -56,6 +57,31 @@ static void take_inventory(struct agent *a, struct inventory *inv, uint64_t star
 }
 
 /*
+ * A read that failed half-way says nothing about what is gone: what a complete one found stays, and
+ * it is tried again soon.  True: use the machine.
+ */
+static bool is_usable(struct agent *a, const struct hw_machine *machine)
+{
+	if (!machine->incomplete) {
+		a->unreadable = false;
+		a->complete = true;
+		return true;
+	}
+	if (a->options.rescan_us > UNREADABLE_RETRY_US)
+		loop_timer_set(a->discover_timer, UNREADABLE_RETRY_US);
+	for (size_t i = 0; a->complete && !a->unreadable && i < machine->n_warnings; i++)
+		log_warn("hardware", KV("code", "%s", machine->warnings[i].code),
+			 KV("object", "%s", machine->warnings[i].object),
+			 KV("warning", "%s", machine->warnings[i].message));
+	if (!a->unreadable)
+		log_error("the hardware cannot be read in full, will try again",
+			  KV("meanwhile", "%s",
+			     a->complete ? "what was found before stays" : "less is published"));
+	a->unreadable = true;
+	return !a->complete;
+}
+
+/*
  * Read the hardware, now and every --rescan: a driver that is loaded later, a renamed link, a NIC
  * that is gone.  Registered with kubelet before the first time: a node whose hardware is broken
  * can still unprepare.
@@ -75,7 +101,8 @@ static void discover(struct agent *a)
 		log_error("cannot read the hardware, will try again", KV("error", "%s", err.msg));
 		return;
 	}
-	take_inventory(a, topo_build(machine, &to), start);
+	if (is_usable(a, machine))
+		take_inventory(a, topo_build(machine, &to), start);
 	hw_free(machine);
 }
 

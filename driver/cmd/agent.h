@@ -44,10 +44,11 @@ struct agent {
 	struct preparer *preparer;
 	struct publisher *publisher;
 	struct inventory *inventory;
+	bool complete; /* the machine behind it could be read in full */
 	json_t *topology; /* of the inventory, to see whether a new one differs */
 	struct loop_timer *discover_timer, *publish_timer;
 	int publish_lock; /* descriptor of <data dir>/publish.lock, -1 */
-	bool stopping, waiting_for_lock;
+	bool stopping, waiting_for_lock, unreadable;
 	int exit_code; /* when it has stopped */
 };
 

@@ -96,6 +96,11 @@ struct hw_machine {
 	struct hw_warning *warnings;
 	size_t n_warnings, cap_warnings;
 
+	/*
+	 * A list of devices or routes could not be read, or descriptors or memory ran out: what is
+	 * not here may be there all the same.  A list that does not exist is empty.
+	 */
+	bool incomplete;
 	struct strlist default_routes; /* names of the links with a default route, IPv4 or IPv6 */
 	int rdma_cm_major, rdma_cm_minor;
 	char *dmi_vendor, *dmi_product;

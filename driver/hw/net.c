@@ -65,8 +65,7 @@ void hw_read_net(const struct hw_root *root, struct hw_machine *machine)
 	int r = hw_list(root, CLASS_NET, HW_MAX_NETDEVS, &names);
 
 	if (r < 0 && r != -ENOENT)
-		hw_warn(machine, "net-unreadable", CLASS_NET, "cannot list network devices: %s",
-			strerror(-r));
+		hw_unreadable(machine, "net-unreadable", CLASS_NET, "network devices", r);
 	for (size_t i = 0; r == 0 && i < names.n; i++)
 		read_netdev(root, names.items[i], machine);
 	strlist_done(&names);
@@ -116,8 +115,7 @@ static void read_route_file(const struct hw_root *root, const char *path,
 
 	if (r < 0) {
 		if (r != -ENOENT)
-			hw_warn(machine, "routes-unreadable", path, "cannot read routes: %s",
-				strerror(-r));
+			hw_unreadable(machine, "routes-unreadable", path, "routes", r);
 		return;
 	}
 	for (char *p = text; *p; p++)

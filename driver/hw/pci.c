@@ -210,7 +210,7 @@ void hw_read_pci(const struct hw_root *root, struct hw_machine *machine)
 	if (r == -ENOENT)
 		hw_warn(machine, "no-pci", DEVICES, "this machine shows no PCI bus");
 	else if (r < 0)
-		hw_warn(machine, "no-pci", DEVICES, "cannot list PCI functions: %s", strerror(-r));
+		hw_unreadable(machine, "no-pci", DEVICES, "PCI functions", r);
 	for (size_t i = 0; r == 0 && i < names.n; i++)
 		if (!is_bus_id(names.items[i]) ||
 		    !read_function(root, names.items[i], machine, &no_rights))

@@ -177,8 +177,7 @@ void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine)
 
 	hw_parse_dev(cm, &machine->rdma_cm_major, &machine->rdma_cm_minor);
 	if (r < 0 && r != -ENOENT)
-		hw_warn(machine, "rdma-unreadable", CLASS_RDMA, "cannot list RDMA devices: %s",
-			strerror(-r));
+		hw_unreadable(machine, "rdma-unreadable", CLASS_RDMA, "RDMA devices", r);
 	for (size_t i = 0; r == 0 && i < names.n; i++)
 		if (utf8_valid(names.items[i], strlen(names.items[i])))
 			read_device(root, names.items[i], machine);

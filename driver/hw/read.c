@@ -16,6 +16,13 @@ void hw_warn(struct hw_machine *machine, const char *code, const char *object, c
 	va_end(ap);
 }
 
+void hw_unreadable(struct hw_machine *machine, const char *code, const char *object,
+		   const char *what, int r)
+{
+	hw_warn(machine, code, object, "cannot read the %s: %s", what, strerror(-r));
+	machine->incomplete = true;
+}
+
 void hw_parse_dev(const char *text, int *major, int *minor)
 {
 	const char *colon = text ? strchr(text, ':') : NULL;
@@ -68,6 +75,7 @@ int hw_read(const char *root, struct hw_machine **ret, struct err *err)
 	if (code < 0)
 		return code;
 	m = xnew(struct hw_machine);
+	r.exhausted = &m->incomplete;
 	hw_read_pci(&r, m);
 	hw_read_net(&r, m);
 	hw_read_routes(&r, m);

@@ -30,6 +30,10 @@ void hw_gpu_done(struct hw_gpu *gpu);
 void hw_warn(struct hw_machine *machine, const char *code, const char *object, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* Warn with "code" that list "object" ("what") cannot be read; the machine is incomplete. */
+void hw_unreadable(struct hw_machine *machine, const char *code, const char *object,
+		   const char *what, int r);
+
 /* "231:192" → 231, 192; both HW_UNKNOWN when it is not of that form. */
 void hw_parse_dev(const char *text, int *major, int *minor);
 

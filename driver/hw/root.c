@@ -96,12 +96,22 @@ static int recorded_error(const struct hw_root *root, const char *path)
 	return found ? -found->errnum : 0;
 }
 
+/* Such an error tells nothing about the file; others are facts of a machine, e.g. EINVAL of a VPD. */
+static int note_exhausted(const struct hw_root *root, int r)
+{
+	if (root->exhausted && (r == -EMFILE || r == -ENFILE || r == -ENOMEM))
+		*root->exhausted = true;
+	return r;
+}
+
 int hw_root_read(const struct hw_root *root, const char *path, size_t max, char **ret,
 		 size_t *ret_len)
 {
 	int r = recorded_error(root, path);
 
-	return r < 0 ? r : file_read_at(root->fd, path, max, ret, ret_len);
+	if (r == 0)
+		r = file_read_at(root->fd, path, max, ret, ret_len);
+	return note_exhausted(root, r);
 }
 
 char *hw_attr(const struct hw_root *root, const char *dir, const char *name)
@@ -189,7 +199,7 @@ char *hw_link_path(const struct hw_root *root, const char *dir, const char *name
 int hw_list(const struct hw_root *root, const char *dir, size_t max, struct strlist *ret)
 {
 	struct strlist names = { 0 };
-	int r = dir_list_at(root->fd, dir, &names);
+	int r = note_exhausted(root, dir_list_at(root->fd, dir, &names));
 
 	if (r == 0 && names.n > max)
 		r = -EFBIG;

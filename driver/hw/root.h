@@ -23,6 +23,7 @@ struct hw_root_error {
 struct hw_root {
 	int fd;
 	bool live; /* the root is "/": the running machine */
+	bool *exhausted; /* set when a file cannot be read for lack of descriptors or memory */
 	struct hw_root_error *errors;
 	size_t n_errors, cap_errors;
 };

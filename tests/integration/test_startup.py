@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,18 @@ def wait_log(n, pattern, seconds=15):
     while not re.search(pattern, n.log_text()):
         assert time.monotonic() < end, f"{pattern!r} is not in:\n{n.log_text()}"
         time.sleep(0.05)
+
+
+def rescan(n):
+    before = n.log_text().count("reading the hardware again")
+    n.process.send_signal(signal.SIGHUP)
+    wait_log(n, rf"(?s)(reading the hardware again.*){{{before + 1}}}")
+    time.sleep(0.7)
+
+
+def device_names(api):
+    slices = api.list("/apis/resource.k8s.io/v1/resourceslices")
+    return sorted(d["name"] for s in slices for d in s["spec"].get("devices", []))
 
 
 def empty(root):
@@ -136,6 +149,26 @@ def test_driver_loaded_later():
         (n.dir / "later").rename(rdma)
         wait_log(n, r"hardware read .*cards=5")
         wait_log(n, r"slices published .*devices=[1-9]")
+
+
+def test_unreadable_for_a_moment():
+    """What a failed read does not show stays published, and nothing of the node's own is handed out."""
+    with FakeAPI() as api, Node(api, start=False) as n:
+        api.create("/api/v1/nodes", {"metadata": {"name": NODE}})
+        n.start()
+        wait_log(n, r"slices published")
+        published = device_names(api)
+        for name in ("sys/class/net", "sys/class/infiniband", "sys/bus/pci/devices", "twinrail/routes"):
+            path = n.root / name
+            hidden = path.rename(path.with_name(path.name + ".hidden"))
+            path.symlink_to(path.name)  # ELOOP
+            rescan(n)
+            assert device_names(api) == published, name
+            path.unlink()
+            hidden.rename(path)
+            rescan(n)
+        assert n.log_text().count("cannot be read in full") == 4, n.log_text()
+        assert device_names(api) == published
 
 
 def test_socket_lost_for_good():

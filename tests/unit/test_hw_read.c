@@ -44,6 +44,46 @@ static void test_no_pci(void **state)
 	hw_free(machine);
 }
 
+/* A list that is not there is empty; one that cannot be read makes the machine incomplete. */
+static void test_incomplete(void **state)
+{
+	static const struct {
+		const char *recording, *code, *object;
+	} cases[] = {
+		{ "proc/version = x\n", NULL, NULL },
+		{ "sys/bus/pci/devices = x\n", "no-pci", "sys/bus/pci/devices" },
+		{ "sys/class/net = x\n", "net-unreadable", "sys/class/net" },
+		{ "sys/class/infiniband = x\n", "rdma-unreadable", "sys/class/infiniband" },
+		{ "twinrail/routes ! EIO\n", "routes-unreadable", "twinrail/routes" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct hw_machine *machine = read_machine(cases[i].recording);
+
+		assert_int_equal(machine->incomplete, cases[i].code != NULL);
+		if (cases[i].code)
+			assert_true(warned(machine, cases[i].code, cases[i].object));
+		hw_free(machine);
+	}
+}
+
+/* A file that tells "not now" for lack of descriptors; that of a function says nothing of it. */
+static void test_exhausted(void **state)
+{
+	static const char *const errors[] = { "EIO", "EMFILE", "ENFILE", "ENOMEM" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		_cleanup_free_ char *text =
+			xasprintf("sys/class/dmi/id/sys_vendor ! %s\n", errors[i]);
+		struct hw_machine *machine = read_machine(text);
+
+		assert_int_equal(machine->incomplete, i > 0);
+		hw_free(machine);
+	}
+}
+
 static void test_pci(void **state)
 {
 	struct buf b = { 0 };
@@ -387,6 +427,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_root),
 		cmocka_unit_test(test_no_pci),
+		cmocka_unit_test(test_incomplete),
+		cmocka_unit_test(test_exhausted),
 		cmocka_unit_test(test_pci),
 		cmocka_unit_test(test_config_loop),
 		cmocka_unit_test(test_port_type),
