@@ -24,6 +24,8 @@
 #define REMAKE_DELAY_US 1000000
 #define REMAKE_TRIES 5
 #define BIND_TRIES 10
+/* While somebody else serves our path: it may die without leaving it to us. */
+#define PROBE_US 3000000
 
 struct listener {
 	struct loop *loop;
@@ -79,6 +81,31 @@ static void remove_own_file(const struct listener *l)
 	(void)lock; /* until the return */
 	if (path_owner(l) == OWNER_US)
 		unlink(l->path);
+}
+
+/*
+ * A socket's file that nobody listens on.  Whoever makes a socket here holds the lock from bind() to
+ * listen(), so ask under the lock.
+ */
+static bool is_deserted(const char *path)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct stat st;
+
+	if (fd < 0 || lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return false;
+	memcpy(addr.sun_path, path, strlen(path) + 1); /* it was bound before */
+	return connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 && errno == ECONNREFUSED;
+}
+
+/* True: the path is free, since the process that took it over is gone. */
+static bool remove_deserted(const struct listener *l)
+{
+	_cleanup_close_ int lock = lock_directory(l);
+
+	(void)lock; /* until the return */
+	return path_owner(l) == OWNER_OTHER && is_deserted(l->path) && unlink(l->path) == 0;
 }
 
 static void close_socket(struct listener *l)
@@ -260,10 +287,14 @@ static void remake(struct listener *l)
 
 	if (owner == OWNER_US)
 		return;
-	if (owner == OWNER_OTHER) {
+	if (owner == OWNER_OTHER && remove_deserted(l)) {
+		log_warn("who served our socket is gone, making it again",
+			 KV("socket", "%s", l->path));
+	} else if (owner == OWNER_OTHER) {
 		if (!l->taken_over)
 			log_warn("another process serves our socket", KV("socket", "%s", l->path));
 		l->taken_over = true;
+		loop_timer_set(l->remake, PROBE_US);
 		return;
 	}
 	if (open_socket(l, false, &err) == 0) {

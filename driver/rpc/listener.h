@@ -8,7 +8,8 @@
 /*
  * A listening unix socket that only root and our own user may use.  It is made again when its
  * file disappears.  It takes its path over from a predecessor, running or dead, but never removes
- * the file of a successor.
+ * the file of a successor that listens on it; when that one dies, the path is ours again within a
+ * few seconds.
  */
 struct listener;
 

@@ -521,6 +521,35 @@ static void test_successor(void **state)
 	env_done(&env);
 }
 
+/* The later one is killed: its files stay, and nobody listens on them. */
+static void test_dead_successor(void **state)
+{
+	_cleanup_free_ char *service = NULL, *registration = NULL;
+	struct dra_server *first;
+	struct env env;
+
+	(void)state;
+	env_init(&env);
+	service = xasprintf("%s/stale", env.dir);
+	registration = xasprintf("%s/stale-reg", env.dir);
+	assert_int_equal(start(&env, NULL), 0);
+	first = env.server;
+	assert_int_equal(start(&env, NULL), 0);
+	assert_int_equal(link(env.service, service), 0);
+	assert_int_equal(link(env.registration, registration), 0);
+	run_for(env.loop, 1300000); /* the first one sees that it lost */
+	stop(&env, 0);
+	assert_int_equal(rename(service, env.service), 0);
+	assert_int_equal(rename(registration, env.registration), 0);
+	assert_int_equal(try_connect(env.service), -ECONNREFUSED);
+	wait_served(env.loop, env.service);
+	wait_served(env.loop, env.registration);
+	env.server = first;
+	stop(&env, 0);
+	assert_int_equal(access(env.service, F_OK), -1);
+	env_done(&env);
+}
+
 static void test_removed_file(void **state)
 {
 	_cleanup_free_ char *aside = NULL;
@@ -558,6 +587,7 @@ int main(void)
 		cmocka_unit_test(test_removed_file),	      cmocka_unit_test(test_stop_waits),
 		cmocka_unit_test(test_stop_gives_up),	      cmocka_unit_test(test_cancelled),
 		cmocka_unit_test(test_stop_after_disconnect), cmocka_unit_test(test_cycles),
+		cmocka_unit_test(test_dead_successor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
