@@ -82,6 +82,20 @@ static bool is_usable(struct agent *a, const struct hw_machine *machine)
 }
 
 /*
+ * A link loses its default route while it is reconfigured; what was once the node's own is not
+ * handed out until the agent starts anew.
+ */
+static void remember_own(struct agent *a, const struct hw_machine *machine,
+			 const struct inventory *inv)
+{
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (inv->nics[i].role == ROLE_FRONTEND &&
+		    !strlist_has(&a->own_nics, inv->nics[i].bus_id))
+			strlist_add(&a->own_nics, inv->nics[i].bus_id);
+	a->own_known = a->own_known || machine->default_routes.n > 0;
+}
+
+/*
  * Read the hardware, now and every --rescan: a driver that is loaded later, a renamed link, a NIC
  * that is gone.  Registered with kubelet before the first time: a node whose hardware is broken
  * can still unprepare.
@@ -91,8 +105,11 @@ static void discover(struct agent *a)
 	const struct topo_options to = {
 		.pcie_root = (enum pcie_root_policy)a->options.published.pcie_root,
 		.node_name = a->publish.node_name,
+		.own_nics = &a->own_nics,
+		.own_known = a->own_known,
 	};
 	struct hw_machine *machine = NULL;
+	struct inventory *inv;
 	uint64_t start = clock_us();
 	struct err err = { 0 };
 
@@ -101,8 +118,11 @@ static void discover(struct agent *a)
 		log_error("cannot read the hardware, will try again", KV("error", "%s", err.msg));
 		return;
 	}
-	if (is_usable(a, machine))
-		take_inventory(a, topo_build(machine, &to), start);
+	if (is_usable(a, machine)) {
+		inv = topo_build(machine, &to);
+		remember_own(a, machine, inv);
+		take_inventory(a, inv, start);
+	}
 	hw_free(machine);
 }
 
@@ -271,6 +291,7 @@ static void agent_stop(struct agent *a)
 	loop_timer_free(a->discover_timer);
 	inventory_unref(a->inventory);
 	json_decref(a->topology);
+	strlist_done(&a->own_nics);
 	loop_free(a->loop);
 	free(a->data_dir);
 }

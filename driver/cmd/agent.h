@@ -44,6 +44,8 @@ struct agent {
 	struct preparer *preparer;
 	struct publisher *publisher;
 	struct inventory *inventory;
+	struct strlist own_nics; /* addresses of all NICs that the node used since the start */
+	bool own_known; /* it has had a default route since the start */
 	bool complete; /* the machine behind it could be read in full */
 	json_t *topology; /* of the inventory, to see whether a new one differs */
 	struct loop_timer *discover_timer, *publish_timer;

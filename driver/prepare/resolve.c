@@ -24,6 +24,11 @@ static int resolve_nic(struct record_device *d, const struct topo_nic *nic, stru
 			"part of a bond, bridge or VRF; delete the claim to have another one "
 			"allocated",
 			nic->name, nic->bus_id);
+	if (nic->withheld)
+		return err_set(err, ERR_RETRY, EBUSY,
+			       "%s (%s) may be used by the node itself, which has shown no default "
+			       "route since this driver started: give the node a default route",
+			       nic->name, nic->bus_id);
 	if (!nic->rdma_device)
 		return err_set(err, ERR_RETRY, ENODEV,
 			       "%s (%s) has no RDMA device: load its RDMA driver on the node, e.g. "

@@ -53,12 +53,17 @@ static const struct topo_card *atomic_card(const struct inventory *inv, const st
 }
 
 /* The NICs that the node itself uses are never handed out (docs/design.md §6). */
+static bool is_kept_back(const struct topo_nic *nic)
+{
+	return nic->role == ROLE_FRONTEND || nic->withheld;
+}
+
 static bool is_published_card(const struct inventory *inv, const struct topo_card *card)
 {
 	if (!card->atomic)
 		return false;
 	for (size_t i = 0; i < card->n_members; i++)
-		if (inv->nics[card->members[i]].role == ROLE_FRONTEND)
+		if (is_kept_back(&inv->nics[card->members[i]]))
 			return false;
 	return card->n_members > 0;
 }
@@ -82,7 +87,7 @@ static bool is_published_nic(const struct inventory *inv, const struct topo_nic 
 {
 	const struct topo_card *card = atomic_card(inv, nic);
 
-	if (nic->role == ROLE_FRONTEND)
+	if (is_kept_back(nic))
 		return false;
 	return of_cards ? card && !nic->is_vf && is_published_card(inv, card)
 			: !card && nic->standalone;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/str.h"
 
 /*
  * The topology model of one node: an immutable, reference-counted snapshot.  Nobody edits an
@@ -64,6 +65,7 @@ struct topo_nic {
 	int card; /* index into inventory->cards */
 	int pf_index, pf_count;
 	bool standalone; /* may be handed out alone */
+	bool withheld; /* not handed out: perhaps the node itself uses it */
 	bool is_vf;
 	char *pf_bus_id;
 	int numa_node;
@@ -169,6 +171,13 @@ char *device_name(const char *prefix, const char *bus_id);
 struct topo_options {
 	enum pcie_root_policy pcie_root;
 	const char *node_name;
+
+	/*
+	 * Addresses of NICs that the node itself used before: they stay its own while a link is
+	 * reconfigured.  NULL: none.
+	 */
+	const struct strlist *own_nics;
+	bool own_known; /* a default route was seen before */
 };
 
 struct hw_machine;

@@ -35,6 +35,7 @@ static void spread_over_card(struct inventory *inv, const struct topo_card *card
 void topo_set_frontends(struct builder *b)
 {
 	const struct hw_machine *m = b->machine;
+	const struct strlist *own = b->options->own_nics;
 	struct inventory *inv = b->inv;
 	struct strlist used = { 0 };
 
@@ -45,7 +46,8 @@ void topo_set_frontends(struct builder *b)
 		if (m->netdevs[i].master)
 			use_link(b, m->netdevs[i].name, &used);
 	for (size_t i = 0; i < inv->n_nics; i++)
-		if (inv->nics[i].netdev && strlist_has(&used, inv->nics[i].netdev))
+		if ((inv->nics[i].netdev && strlist_has(&used, inv->nics[i].netdev)) ||
+		    (own && strlist_has(own, inv->nics[i].bus_id)))
 			inv->nics[i].role = ROLE_FRONTEND;
 	for (size_t i = 0; i < inv->n_cards; i++)
 		if (inv->cards[i].atomic)
@@ -120,6 +122,33 @@ static void set_rail_roles(struct builder *b)
 		if (nic->role == ROLE_UNKNOWN && (nic->rail >= 0 || near))
 			nic->role = ROLE_RAIL;
 	}
+}
+
+/*
+ * As long as it is not known which link has the default route, each NIC that may carry one is kept
+ * back, but for those of rails.  One without a link carries none, if the links could be read.
+ */
+static void withhold(struct builder *b)
+{
+	const struct hw_machine *m = b->machine;
+	bool any = false;
+
+	if (!m->incomplete && (m->default_routes.n > 0 || b->options->own_known))
+		return;
+	for (size_t i = 0; i < b->inv->n_nics; i++) {
+		struct topo_nic *nic = &b->inv->nics[i];
+
+		if (nic->role == ROLE_FRONTEND || (nic->role == ROLE_RAIL && nic->netdev))
+			continue;
+		nic->withheld = nic->netdev || m->incomplete;
+		any = any || nic->withheld;
+	}
+	if (any)
+		topo_warn(
+			b, "own-nic-unknown", "node",
+			"%s: the node's own NIC is unknown; NICs that are not there for rails are "
+			"not handed out meanwhile",
+			m->incomplete ? "the hardware cannot be read in full" : "no default route");
 }
 
 /* --- rails --- */
@@ -354,6 +383,7 @@ static void inherit(struct builder *b)
 			continue;
 		if (inv->nics[i].role != ROLE_FRONTEND)
 			inv->nics[i].role = pf->role;
+		inv->nics[i].withheld = inv->nics[i].withheld || pf->withheld;
 		inv->nics[i].rail = pf->rail;
 		inv->nics[i].rail_group = pf->rail_group;
 		inv->nics[i].rail_source = pf->rail_source;
@@ -374,5 +404,6 @@ void topo_set_rails(struct builder *b)
 	set_far_roles(b);
 	set_rail_roles(b);
 	set_rail_groups(b);
+	withhold(b);
 	inherit(b);
 }

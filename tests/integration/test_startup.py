@@ -19,6 +19,9 @@ from fakeapi import FakeAPI
 from kubelet import NODE, TWINRAIL, Node, make_claim, require, run_tests
 
 
+OWN = "nic-0016-01-00-0"  # of the node itself: it has the default route
+
+
 def run(*args, env=None):
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("TWINRAIL_", "KUBERNETES_"))}
     return subprocess.run(
@@ -169,6 +172,39 @@ def test_unreadable_for_a_moment():
             rescan(n)
         assert n.log_text().count("cannot be read in full") == 4, n.log_text()
         assert device_names(api) == published
+
+
+def test_default_route_lost():
+    """The node's own NIC stays its own while there is no default route."""
+    with FakeAPI() as api, Node(api, start=False) as n:
+        api.create("/api/v1/nodes", {"metadata": {"name": NODE}})
+        n.start()
+        wait_log(n, r"slices published")
+        published = device_names(api)
+        (n.root / "twinrail" / "routes").write_text("")
+        rescan(n)
+        assert device_names(api) == published
+        assert "used by the node itself" in n.refuse(make_claim(api, "c", [("nic", OWN)]))
+
+
+def test_default_route_comes_later():
+    """Until one is there, only what is there for rails is handed out."""
+    with FakeAPI() as api, Node(api, start=False) as n:
+        api.create("/api/v1/nodes", {"metadata": {"name": NODE}})
+        routes = n.root / "twinrail" / "routes"
+        text = routes.read_text()
+        routes.write_text("")
+        n.start()
+        wait_log(n, r"warn .*own-nic-unknown.*no default route")
+        wait_log(n, r"slices published")
+        before = device_names(api)
+        assert "card-0000-03-00" in before and not any("0016-01-00" in d for d in before), before
+        claim = make_claim(api, "c", [("nic", OWN)])
+        assert "no default route" in n.refuse(claim)
+        routes.write_text(text)
+        rescan(n)
+        assert set(device_names(api)) >= set(before) and OWN not in device_names(api)
+        assert "used by the node itself" in n.refuse(claim)
 
 
 def test_socket_lost_for_good():

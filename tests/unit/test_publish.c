@@ -425,7 +425,7 @@ static void test_counters_where_kinds_overlap(void **state)
 static void test_frontends_are_not_published(void **state)
 {
 	struct publish_options o = options_of(PUBLISH_CARD | PUBLISH_PF | PUBLISH_NIC);
-	_cleanup_json_ json_t *cards = NULL, *nics = NULL;
+	_cleanup_json_ json_t *cards = NULL, *nics = NULL, *none = NULL;
 	const json_t *sets;
 	struct machine m;
 
@@ -447,6 +447,9 @@ static void test_frontends_are_not_published(void **state)
 	nics = publish_specs(&m.inv, &o);
 	assert_string_equal(json_path_string(device_at(nics, 0, 0), "name"), m.inv.nics[1].name);
 	assert_null(device_at(nics, 0, 1));
+	m.inv.nics[1].withheld = true;
+	none = publish_specs(&m.inv, &o);
+	assert_null(device_at(none, 0, 0));
 	machine_done(&m);
 }
 

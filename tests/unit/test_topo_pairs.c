@@ -168,6 +168,61 @@ static void test_roles(void **state)
 	inventory_unref(inv);
 }
 
+/* GPU and NIC with a rail, and two NICs far from it, one of them without a link. */
+static struct inventory *two_far(const char *more, const struct topo_options *options)
+{
+	_cleanup_free_ char *text = NULL;
+	struct hw_machine *machine;
+	struct inventory *inv;
+	struct buf b = { 0 };
+
+	add_group(&b, 0);
+	add_group(&b, 1);
+	add_group_gpu(&b, 0, "04:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "rdma0", NULL));
+	free(add_group_nic(&b, 1, "03:00.0", 0x1021, "eth0", NULL));
+	free(add_group_nic(&b, 1, "04:00.0", 0x1021, NULL, NULL));
+	buf_str(&b, more);
+	text = buf_take(&b);
+	machine = read_machine(text);
+	inv = topo_build(machine, options);
+	hw_free(machine);
+	return inv;
+}
+
+static void assert_withheld(struct inventory *inv, bool second, bool third)
+{
+	assert_int_equal(inv->n_nics, 3);
+	assert_int_equal(inv->nics[0].role, ROLE_RAIL);
+	assert_false(inv->nics[0].withheld);
+	assert_int_equal(inv->nics[1].withheld, second);
+	assert_int_equal(inv->nics[2].withheld, third);
+	assert_int_equal(has_warning(inv, "own-nic-unknown"), second || third);
+	inventory_unref(inv);
+}
+
+/* Not knowing which NIC is the node's own is no reason to hand it out. */
+static void test_own_nic_unknown(void **state)
+{
+	struct strlist own = { 0 };
+	const struct topo_options known = { .own_known = true, .own_nics = &own };
+	struct inventory *inv;
+
+	(void)state;
+	assert_withheld(two_far("", NULL), true, false);
+	assert_withheld(two_far("twinrail/routes = default dev eno1\n", NULL), false, false);
+	assert_withheld(two_far("twinrail/routes ! EIO\n", &known), true, true);
+	assert_withheld(two_far("", &known), false, false);
+
+	/* What was the node's own stays so, with and without other routes. */
+	strlist_add(&own, "0001:03:00.0");
+	inv = two_far("twinrail/routes = default dev eno1\n", &known);
+	assert_int_equal(inv->nics[1].role, ROLE_FRONTEND);
+	assert_int_equal(inv->nics[2].role, ROLE_STORAGE);
+	inventory_unref(inv);
+	strlist_done(&own);
+}
+
 /* A link of a bond without any address, the parent of a VLAN in a bridge; a macvlan is neither. */
 static void test_masters(void **state)
 {
@@ -420,19 +475,13 @@ static void test_sf(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rails),
-		cmocka_unit_test(test_irregular),
-		cmocka_unit_test(test_platforms),
-		cmocka_unit_test(test_rail_of_child),
-		cmocka_unit_test(test_roles),
-		cmocka_unit_test(test_masters),
-		cmocka_unit_test(test_frontend_card),
-		cmocka_unit_test(test_large_card),
-		cmocka_unit_test(test_best_of_equals),
-		cmocka_unit_test(test_best_shared),
-		cmocka_unit_test(test_flat),
-		cmocka_unit_test(test_vf),
-		cmocka_unit_test(test_sf),
+		cmocka_unit_test(test_rails),	    cmocka_unit_test(test_irregular),
+		cmocka_unit_test(test_platforms),   cmocka_unit_test(test_rail_of_child),
+		cmocka_unit_test(test_roles),	    cmocka_unit_test(test_own_nic_unknown),
+		cmocka_unit_test(test_masters),	    cmocka_unit_test(test_frontend_card),
+		cmocka_unit_test(test_large_card),  cmocka_unit_test(test_best_of_equals),
+		cmocka_unit_test(test_best_shared), cmocka_unit_test(test_flat),
+		cmocka_unit_test(test_vf),	    cmocka_unit_test(test_sf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
