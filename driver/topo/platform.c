@@ -7,17 +7,17 @@
 
 struct platform {
 	const char *name;
-	unsigned int vendor, devices[2]; /* the second one may be 0 */
 	size_t n_gpus;
+	unsigned int vendor, devices[2]; /* the second one may be 0 */
 	bool root_order; /* the order of PCI roots is that of the rails */
 };
 
 static const struct platform platforms[] = {
-	{ "hgx-h100", VENDOR_NVIDIA, { 0x2330 }, 8, true },
-	{ "hgx-h200", VENDOR_NVIDIA, { 0x2335 }, 8, true },
-	{ "hgx-b200", VENDOR_NVIDIA, { 0x2901 }, 8, false },
-	{ "gb200", VENDOR_NVIDIA, { 0x2941 }, 4, false },
-	{ "gb300", VENDOR_NVIDIA, { 0x31c2, 0x31c3 }, 4, false },
+	{ "hgx-h100", 8, VENDOR_NVIDIA, { 0x2330 }, true },
+	{ "hgx-h200", 8, VENDOR_NVIDIA, { 0x2335 }, true },
+	{ "hgx-b200", 8, VENDOR_NVIDIA, { 0x2901 }, false },
+	{ "gb200", 4, VENDOR_NVIDIA, { 0x2941 }, false },
+	{ "gb300", 4, VENDOR_NVIDIA, { 0x31c2, 0x31c3 }, false },
 };
 
 static bool is_platform(const struct platform *platform, const struct inventory *inv)
