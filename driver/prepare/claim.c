@@ -332,3 +332,11 @@ struct claim *claim_free(struct claim *claim)
 	free(claim);
 	return NULL;
 }
+
+bool claim_uses_pool(const struct claim *claim, const char *pool)
+{
+	for (size_t i = 0; i < claim->n_results; i++)
+		if (streq(claim->results[i].pool, pool))
+			return true;
+	return false;
+}

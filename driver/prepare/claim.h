@@ -51,6 +51,9 @@ int claim_parse(const json_t *object, const char *driver, const char *uid, struc
 		struct err *err) __attribute__((warn_unused_result));
 struct claim *claim_free(struct claim *claim); /* NULL is fine; returns NULL */
 
+/* The claim has a device of the pool. */
+bool claim_uses_pool(const struct claim *claim, const char *pool);
+
 /* Base name of a request reference: "main/sub" → "main"; malloc'ed. */
 char *request_main(const char *request);
 

@@ -25,7 +25,7 @@
 #define ORPHAN_GRACE_US 120000000ULL
 #define GET_RETRY_US 30000000ULL /* an API server that is away for a while is survived inside */
 #define POD_RETRY_US 5000000ULL
-/* While waiting: another process may do the Unprepare (rolling update). */
+/* Meanwhile another process may do the Unprepare (rolling update), or kubelet give the call up. */
 #define POLL_US 1000000ULL
 
 enum op_kind { OP_PREPARE, OP_UNPREPARE, OP_ORPHAN };
@@ -226,9 +226,22 @@ static void run_step(void *data)
 		store_unprepare(&op->p->store, op->work, op->n);
 }
 
+/* Nothing was done for a call that reads or waits, so it may end; what is WORKING is finished. */
 static void on_wake(void *data)
 {
-	op_work(data);
+	struct op *op = data;
+	struct err err = { 0 };
+
+	if (op->state != OP_READING && op->state != OP_WAITING)
+		return;
+	if (dra_call_cancelled(op->call)) {
+		err_set(&err, ERR_CONFLICT, ECANCELED, "given up: kubelet waits no longer");
+		op_fail(op, &err);
+	} else if (op->state == OP_WAITING) {
+		op_work(op);
+	} else {
+		loop_timer_set(op->timer, POLL_US);
+	}
 }
 
 static void op_wait(struct op *op, uint64_t now)
@@ -236,8 +249,6 @@ static void op_wait(struct op *op, uint64_t now)
 	uint64_t left = op->deadline_us - now;
 
 	op->state = OP_WAITING;
-	if (!op->timer)
-		op->timer = loop_timer_new(op->p->loop, on_wake, op);
 	loop_timer_set(op->timer, left < POLL_US ? left : POLL_US);
 }
 
@@ -311,14 +322,6 @@ static void claims_read(struct op *op)
 		op_work(op);
 }
 
-static bool is_ours(const struct op *op, const struct claim *claim)
-{
-	for (size_t i = 0; i < claim->n_results; i++)
-		if (streq(claim->results[i].pool, op->p->pool))
-			return true;
-	return false;
-}
-
 /* Only a definite answer makes an orphan (docs/design.md §8). */
 static void orphan_read(struct op *op, const struct kube_reply *reply)
 {
@@ -331,7 +334,7 @@ static void orphan_read(struct op *op, const struct kube_reply *reply)
 	else if (reply->err.code == 0 && json_path_string(reply->body, "metadata.uid"))
 		gone = claim_parse(reply->body, op->p->driver, w->uid, &w->claim, &err) < 0
 			       ? err.kind == ERR_CONFLICT || err.kind == ERR_RETRY
-			       : !is_ours(op, w->claim);
+			       : !claim_uses_pool(w->claim, op->p->pool);
 	if (gone) {
 		log_info("recorded claim is gone, undoing it",
 			 KV("claim", "%s/%s", op->claims[0].namespace, op->claims[0].name),
@@ -375,6 +378,10 @@ static void on_claim(const struct kube_reply *reply, void *data)
 static void read_claims(struct op *op)
 {
 	op->state = OP_READING;
+	if (op->kind == OP_PREPARE) {
+		op->timer = loop_timer_new(op->p->loop, on_wake, op);
+		loop_timer_set(op->timer, POLL_US);
+	}
 	for (size_t i = 0; i < op->n; i++) {
 		struct op_claim *c = &op->claims[i];
 		_cleanup_free_ char *path = NULL;

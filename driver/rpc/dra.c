@@ -15,7 +15,10 @@
 #include "rpc/registration.h"
 #include "rpc/server.h"
 
-/* Kubelet has a handful of calls open; more than this is somebody else. */
+/*
+ * Kubelet has a handful of calls open; more than this is somebody else.  For each of the two calls:
+ * Prepares that wait must not keep Unprepare from releasing what they wait for.
+ */
 #define CALLS_MAX 256
 
 struct dra_call {
@@ -40,7 +43,7 @@ struct dra_server {
 	struct listener *service;
 	struct registration *registration;
 	struct dra_call *calls; /* those the handlers have */
-	size_t n_calls;
+	size_t n_calls[2]; /* by enum dra_op */
 
 	bool stopping;
 	bool expired; /* the grace period is over */
@@ -93,7 +96,7 @@ static void call_link(struct dra_server *server, struct dra_call *call)
 	if (call->next)
 		call->next->prev = call;
 	server->calls = call;
-	server->n_calls++;
+	server->n_calls[call->op]++;
 }
 
 static void call_unlink(struct dra_call *call)
@@ -105,7 +108,7 @@ static void call_unlink(struct dra_call *call)
 	if (call->next)
 		call->next->prev = call->prev;
 	call->prev = call->next = NULL;
-	call->server->n_calls--;
+	call->server->n_calls[call->op]--;
 }
 
 static void call_end(struct dra_call *call)
@@ -129,7 +132,7 @@ static void on_call(void *data)
 {
 	struct dra_call *call = data;
 	struct dra_server *server = call->server;
-	bool full = server->n_calls >= CALLS_MAX;
+	bool full = server->n_calls[call->op] >= CALLS_MAX;
 
 	call_link(server, call);
 	if (server->expired)
@@ -182,6 +185,11 @@ void dra_call_answer(struct dra_call *call, size_t i, const struct dra_device *d
 		     size_t n_devices, const char *error)
 {
 	codec_reply_set(call->reply, i, devices, n_devices, error);
+}
+
+bool dra_call_cancelled(const struct dra_call *call)
+{
+	return !call->rpc || rpc_call_cancelled(call->rpc);
 }
 
 void dra_call_finish(struct dra_call *call)

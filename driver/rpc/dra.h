@@ -57,6 +57,8 @@ size_t dra_call_claims(const struct dra_call *call, const struct dra_claim **ret
  * are none. */
 void dra_call_answer(struct dra_call *call, size_t i, const struct dra_device *devices,
 		     size_t n_devices, const char *error);
+/* Nobody waits for the answer any more: end the call soon, it counts among those that are open. */
+bool dra_call_cancelled(const struct dra_call *call);
 /* Send; the call is gone afterwards.  A claim without answer is a bug (asserted). */
 void dra_call_finish(struct dra_call *call);
 /* Fail the whole call with a gRPC status made of err->kind; the call is gone afterwards. */

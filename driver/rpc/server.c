@@ -66,6 +66,7 @@ struct rpc_call {
 	grpc_byte_buffer *request, *reply;
 	const struct rpc_method *method;
 	int cancelled; /* written by gRPC until "closed" comes back */
+	atomic_bool gone; /* then: the client gave up */
 	struct tag armed, closed, received, sent;
 };
 
@@ -166,8 +167,16 @@ void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *te
 
 static void on_closed(struct tag *tag, bool ok)
 {
+	struct rpc_call *call = container_of(tag, struct rpc_call, closed);
+
 	(void)ok;
-	call_unref(container_of(tag, struct rpc_call, closed));
+	atomic_store(&call->gone, call->cancelled != 0);
+	call_unref(call);
+}
+
+bool rpc_call_cancelled(const struct rpc_call *call)
+{
+	return atomic_load(&call->gone);
 }
 
 static void on_received(struct tag *tag, bool ok)

@@ -68,6 +68,8 @@ struct rpc_server *rpc_server_free(struct rpc_server *server);
 
 /* Answer OK; takes over the malloc'ed message, NULL when it is empty.  The call is gone after. */
 void rpc_call_reply(struct rpc_call *call, uint8_t *message, size_t len);
+/* The client has given the call up, or is gone: nobody hears the answer. */
+bool rpc_call_cancelled(const struct rpc_call *call);
 /* The call is gone afterwards. */
 void rpc_call_fail(struct rpc_call *call, enum rpc_status status, const char *text);
 

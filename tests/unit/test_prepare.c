@@ -289,6 +289,30 @@ static void unprepare_supersedes(void **state)
 	assert_has(f->call2.answers[0], "given up");
 }
 
+/* Kubelet gave the call up while it waits for a device, or for the API server. */
+static void given_up(void **state)
+{
+	struct fixture *f = *state;
+
+	api_put("a", UID_A, CARD0);
+	api_put("b", UID_B, CARD0);
+	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+	for (int i = 0; i < 2; i++) {
+		call_init(&f->call2);
+		call_add(&f->call2, "b", UID_B);
+		api_away = i > 0;
+		preparer_prepare(f->p, &f->call2);
+		run_for(50000);
+		assert_false(f->call2.finished);
+		f->call2.cancelled = true;
+		run_for(1500000);
+		assert_true(f->call2.finished);
+		assert_has(f->call2.answers[0], i > 0 ? "given up" : "still in use");
+		assert_null(api_requests);
+		assert_clean(f, UID_B);
+	}
+}
+
 static void half_pairs(void **state)
 {
 	struct fixture *f = *state;
@@ -849,6 +873,7 @@ int main(void)
 		TEST(overlap_released),
 		TEST(overlap_timeout),
 		TEST(unprepare_supersedes),
+		TEST(given_up),
 		TEST(half_pairs),
 		TEST(all_or_nothing),
 		TEST(other_content),

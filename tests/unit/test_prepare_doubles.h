@@ -16,7 +16,7 @@ struct dra_call {
 	struct dra_claim claims[4];
 	size_t n;
 	char *answers[4]; /* "request device cdi,cdi;…", or "error: text" */
-	bool finished, failed;
+	bool finished, failed, cancelled;
 };
 
 /* The fake API server: objects by path; a path without one answers 404. */
@@ -120,6 +120,11 @@ void dra_call_answer(struct dra_call *call, size_t i, const struct dra_device *d
 			buf_printf(&b, "%s%s", c ? "," : "", devices[k].cdi_ids[c]);
 	}
 	call->answers[i] = buf_take(&b);
+}
+
+bool dra_call_cancelled(const struct dra_call *call)
+{
+	return call->cancelled;
 }
 
 void dra_call_finish(struct dra_call *call)

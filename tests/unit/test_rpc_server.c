@@ -43,7 +43,8 @@ struct env {
 	struct dra_server *server;
 	unsigned int registered, refused, prepared, unprepared;
 	bool hold; /* the handler keeps the call */
-	struct dra_call *held;
+	struct dra_call *held, *more[300]; /* the last one, those before it */
+	size_t n_more;
 	bool failed;
 };
 
@@ -58,6 +59,8 @@ static void on_prepare(struct dra_call *call, void *data)
 	assert_string_equal(claims[0].uid, "u1");
 	env->prepared++;
 	if (env->hold) {
+		if (env->held)
+			env->more[env->n_more++] = env->held;
 		env->held = call;
 		return;
 	}
@@ -393,6 +396,45 @@ static void test_cancelled(void **state)
 	client_start(&c);
 	loop_run(env.loop);
 	client_join(&c);
+	for (int i = 0; i < 500 && !dra_call_cancelled(env.held); i++)
+		run_for(env.loop, 10000);
+	assert_true(dra_call_cancelled(env.held));
+	finish_held(&env);
+	stop(&env, 1000000);
+	env_done(&env);
+}
+
+/* Prepares that nobody hears any more fill their places only, and only while they are there. */
+static void test_full(void **state)
+{
+	const struct rpc prepare = { PREPARE, ONE_CLAIM, sizeof(ONE_CLAIM) - 1,
+				     GRPC_STATUS_DEADLINE_EXCEEDED, 20 };
+	struct rpc rpcs[256 + 2];
+	struct client c;
+	struct env env;
+
+	(void)state;
+	env_init(&env);
+	env.hold = true;
+	for (size_t i = 0; i < ARRAY_SIZE(rpcs); i++)
+		rpcs[i] = prepare;
+	rpcs[0].timeout_ms = 2000; /* with the connection */
+	rpcs[256] = (struct rpc){ UNPREPARE, ONE_CLAIM, sizeof(ONE_CLAIM) - 1,
+				  GRPC_STATUS_UNAVAILABLE, 0 };
+	rpcs[257].want = GRPC_STATUS_RESOURCE_EXHAUSTED;
+	rpcs[257].timeout_ms = 0;
+	c = (struct client){ env.loop, env.service, rpcs, ARRAY_SIZE(rpcs), 0, 0, 0 };
+	assert_int_equal(start(&env, NULL), 0);
+	client_start(&c);
+	loop_run(env.loop);
+	client_join(&c);
+	assert_int_equal(env.unprepared, 1);
+	while (env.n_more > 0) {
+		struct err err = { 0 };
+
+		err_set(&err, ERR_RETRY, EAGAIN, "given up");
+		dra_call_fail(env.more[--env.n_more], &err);
+	}
 	finish_held(&env);
 	stop(&env, 1000000);
 	env_done(&env);
@@ -587,7 +629,7 @@ int main(void)
 		cmocka_unit_test(test_removed_file),	      cmocka_unit_test(test_stop_waits),
 		cmocka_unit_test(test_stop_gives_up),	      cmocka_unit_test(test_cancelled),
 		cmocka_unit_test(test_stop_after_disconnect), cmocka_unit_test(test_cycles),
-		cmocka_unit_test(test_dead_successor),
+		cmocka_unit_test(test_dead_successor),	      cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
