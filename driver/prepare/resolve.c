@@ -202,7 +202,19 @@ static int check_card(const struct record *const *records, size_t n, const struc
 	const struct topo_nic *nic = inventory_nic(inv, bus_id);
 	const struct topo_card *card;
 
-	if (!nic || nic->is_vf || nic->card < 0)
+	if (!nic || nic->is_vf)
+		return 0;
+	if (nic->card < 0 && !nic->standalone)
+		return err_set(err, ERR_INVALID, ENXIO,
+			       "half pair: %s works only together with another PF of its card, "
+			       "which is not there: "
+			       "see the warnings of \"twinrail topo\" on the node; delete the "
+			       "claim to have "
+			       "another one allocated, or allow it by an opaque NicConfig with "
+			       "halfPairPolicy: "
+			       "Allow",
+			       nic->name);
+	if (nic->card < 0)
 		return 0;
 	card = &inv->cards[nic->card];
 	for (size_t i = 0; card->atomic && i < card->n_members; i++) {

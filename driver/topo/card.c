@@ -102,6 +102,13 @@ static void set_agreement(struct builder *b, struct topo_card *card)
 	card->agreement = names.items; /* never empty: something made it a card */
 }
 
+/* ConnectX-8 on a node with Data Direct functions: its PFs work only together. */
+static bool has_atomic_cards(const struct builder *b, const struct topo_nic *nic)
+{
+	return nic->device_id == 0x1023 && topo_may_have_data_direct(nic) &&
+	       topo_has_data_direct(b->machine);
+}
+
 static void add_card(struct builder *b, const int *members, size_t n)
 {
 	struct inventory *inv = b->inv;
@@ -113,8 +120,7 @@ static void add_card(struct builder *b, const int *members, size_t n)
 		.id = device_name("card", first->bus_id),
 		.members = xcalloc(n, sizeof(int)),
 		.n_members = n,
-		.atomic = first->device_id == 0x1023 && topo_may_have_data_direct(first) &&
-			  topo_has_data_direct(b->machine),
+		.atomic = has_atomic_cards(b, first),
 	};
 	*strrchr(card->id, '-') = '\0'; /* without the function */
 	memcpy(card->members, members, n * sizeof(int));
@@ -197,6 +203,21 @@ static const char *slot_sibling(const struct builder *b, const struct topo_nic *
 }
 
 /*
+ * The only PF of a chip whose cards are atomic: the others may have dropped off the bus.  A model
+ * with one PF cannot be told from it; a missing NIC is better than half of one.
+ */
+static void mark_lone_pf(struct builder *b, struct topo_nic *nic)
+{
+	if (!nic->standalone || !has_atomic_cards(b, nic))
+		return;
+	nic->standalone = false;
+	topo_warn(
+		b, "card-incomplete", nic->name,
+		"no other PF of its card is there, and such cards are handed out whole only; it is "
+		"not handed out alone");
+}
+
+/*
  * PFs of ConnectX-8 in one slot that did not become a card may still be halves of an atomic one:
  * they are not handed out alone.
  */
@@ -206,10 +227,13 @@ static void mark_slot_siblings(struct builder *b)
 		struct topo_nic *nic = &b->inv->nics[i];
 		const char *sibling = NULL;
 
-		if (is_pf(b, i) && nic->card < 0 && topo_may_have_data_direct(nic))
-			sibling = slot_sibling(b, nic);
-		if (!sibling)
+		if (!is_pf(b, i) || nic->card >= 0 || !topo_may_have_data_direct(nic))
 			continue;
+		sibling = slot_sibling(b, nic);
+		if (!sibling) {
+			mark_lone_pf(b, nic);
+			continue;
+		}
 		nic->standalone = false;
 		topo_warn(b, "card-unknown", nic->name,
 			  "%s is in its slot and no card of the two could be established%s; it is "

@@ -124,7 +124,7 @@ struct inventory {
 	char *platform; /* name of the platform table's row; NULL unknown */
 	enum topo_class topology_class;
 	bool virtual_machine;
-	int rail_count; /* 0 when no rail is known */
+	int rail_count; /* of different rails; some between them may be missing */
 	char *nvlink_domain;
 
 	/* The misc device rdma_cm; TOPO_UNKNOWN when the node has none. */

@@ -158,6 +158,24 @@ static json_t *pair_json(const struct inventory *inv, const struct topo_pair *pa
 	return o;
 }
 
+static bool has_rail(const struct inventory *inv, int rail)
+{
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (inv->nics[i].rail == rail)
+			return true;
+	return false;
+}
+
+static int highest_rail(const struct inventory *inv)
+{
+	int highest = TOPO_UNKNOWN;
+
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (inv->nics[i].rail > highest)
+			highest = inv->nics[i].rail;
+	return highest;
+}
+
 static json_t *rail_json(const struct inventory *inv, int rail)
 {
 	json_t *o = json_new_object(), *nics = json_new_array();
@@ -194,8 +212,9 @@ json_t *topo_to_json(const struct inventory *inv)
 		json_add(cards, card_json(inv, &inv->cards[i]));
 	for (size_t i = 0; i < inv->n_pairs; i++)
 		json_add(pairs, pair_json(inv, &inv->pairs[i]));
-	for (int rail = 0; rail < inv->rail_count; rail++)
-		json_add(rails, rail_json(inv, rail));
+	for (int rail = 0; rail <= highest_rail(inv); rail++)
+		if (has_rail(inv, rail))
+			json_add(rails, rail_json(inv, rail));
 	for (size_t i = 0; i < inv->n_warnings; i++)
 		json_add(warnings, warning_json(&inv->warnings[i]));
 	json_set_string(o, "apiVersion", "twinrail.dev/v1");

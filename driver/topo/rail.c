@@ -187,24 +187,25 @@ static bool name_numbers(const struct topo_nic *nic, bool per_gpu, unsigned int 
 	return false;
 }
 
-/* gpu<N>rdma<M>: rail N·F+M, F the number of distinct M; rdma<N>: rail N.  True: names exist. */
+/* gpu<N>rdma<M>: rail N·F+M, F one more than the highest M; rdma<N>: rail N.  True: names exist. */
 static bool rails_by_name(struct builder *b, bool per_gpu)
 {
-	bool used[MAX_RAIL + 1] = { false };
 	unsigned int n, m, f = 0;
 	bool any = false;
 
 	for (size_t i = 0; i < b->inv->n_nics; i++) {
 		if (b->nics[i].pf >= 0 || !name_numbers(&b->inv->nics[i], per_gpu, &n, &m))
 			continue;
-		f += !used[m];
-		used[m] = true;
+		if (m + 1 > f)
+			f = m + 1;
 		any = true;
 	}
 	for (size_t i = 0; i < b->inv->n_nics; i++) {
 		struct topo_nic *nic = &b->inv->nics[i];
 
 		if (b->nics[i].pf >= 0 || !name_numbers(nic, per_gpu, &n, &m))
+			continue;
+		if (n * f + m > MAX_RAIL)
 			continue;
 		nic->rail = (int)(n * f + m);
 		nic->rail_source = "netdev-name";
@@ -315,7 +316,10 @@ static void drop_rails(struct builder *b)
 	}
 }
 
-/* 0, 1, 2, … each once; otherwise none at all. */
+/*
+ * Each once; otherwise none at all.  One that is missing takes none from the others: names are
+ * absolute, and a NIC may have dropped off the bus.
+ */
 static void check_rails(struct builder *b)
 {
 	struct inventory *inv = b->inv;
@@ -337,13 +341,62 @@ static void check_rails(struct builder *b)
 	for (size_t i = 0; i < inv->n_nics; i++) {
 		if (inv->nics[i].rail < n)
 			continue;
-		topo_warn(b, "rail-gap", inv->nics[i].name,
-			  "it is on rail %d, but only %d NICs have a rail; no rail is published",
-			  inv->nics[i].rail, n);
-		drop_rails(b);
-		return;
+		topo_warn(
+			b, "rail-gap", inv->nics[i].name,
+			"it is on rail %d, but only %d NICs have a rail: one is missing, or their "
+			"names do not count from 0",
+			inv->nics[i].rail, n);
+		break;
 	}
 	inv->rail_count = n;
+}
+
+static bool has_gap(const struct inventory *inv)
+{
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (inv->nics[i].rail >= inv->rail_count)
+			return true;
+	return false;
+}
+
+/* How many rails the card with most of them has; 1 when no card has any. */
+static int rails_per_card(const struct inventory *inv)
+{
+	int most = 1;
+
+	for (size_t i = 0; i < inv->n_cards; i++) {
+		int n = 0;
+
+		for (size_t k = 0; k < inv->cards[i].n_members; k++)
+			n += inv->nics[inv->cards[i].members[k]].rail >= 0;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/*
+ * With a rail missing, groups are counted as if all cards had as many rails, so that those behind
+ * it keep their number.  When cards do not fit into that, there are none.
+ */
+static void set_groups_around_gap(struct inventory *inv)
+{
+	int size = rails_per_card(inv);
+
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (inv->nics[i].rail >= 0)
+			inv->nics[i].rail_group = inv->nics[i].rail / size;
+	for (size_t i = 0; i < inv->n_nics; i++) {
+		for (size_t k = i + 1; inv->nics[i].rail >= 0 && k < inv->n_nics; k++) {
+			const struct topo_nic *x = &inv->nics[i], *y = &inv->nics[k];
+			bool one_card = x->card >= 0 && x->card == y->card;
+
+			if (y->rail < 0 || one_card == (x->rail_group == y->rail_group))
+				continue;
+			for (size_t n = 0; n < inv->n_nics; n++)
+				inv->nics[n].rail_group = TOPO_UNKNOWN;
+			return;
+		}
+	}
 }
 
 /* Groups in the order of their lowest rail: the rails of one card, or one rail. */
@@ -352,6 +405,10 @@ static void set_rail_groups(struct builder *b)
 	struct inventory *inv = b->inv;
 	int group = 0;
 
+	if (has_gap(inv)) {
+		set_groups_around_gap(inv);
+		return;
+	}
 	for (int rail = 0; rail < inv->rail_count; rail++) {
 		for (size_t i = 0; i < inv->n_nics; i++) {
 			struct topo_nic *nic = &inv->nics[i];

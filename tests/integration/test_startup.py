@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # pylint: disable=wrong-import-position
 from fakeapi import FakeAPI
-from kubelet import NODE, TWINRAIL, Node, make_claim, require, run_tests
+from kubelet import NODE, TWINRAIL, Node, make_claim, nic_config, require, run_tests
 
 
 OWN = "nic-0016-01-00-0"  # of the node itself: it has the default route
@@ -65,9 +65,13 @@ def rescan(n):
     time.sleep(0.7)
 
 
-def device_names(api):
+def devices(api):
     slices = api.list("/apis/resource.k8s.io/v1/resourceslices")
-    return sorted(d["name"] for s in slices for d in s["spec"].get("devices", []))
+    return {d["name"]: d for s in slices for d in s["spec"].get("devices", [])}
+
+
+def device_names(api):
+    return sorted(devices(api))
 
 
 def empty(root):
@@ -205,6 +209,24 @@ def test_default_route_comes_later():
         rescan(n)
         assert set(device_names(api)) >= set(before) and OWN not in device_names(api)
         assert "used by the node itself" in n.refuse(claim)
+
+
+def test_half_a_card():
+    """A PF drops off the bus: the other one is not handed out; other cards keep their rails."""
+    with FakeAPI() as api, Node(api, start=False) as n:
+        api.create("/api/v1/nodes", {"metadata": {"name": NODE}})
+        n.start()
+        wait_log(n, r"slices published")
+        before = devices(api)
+        (n.root / "sys/bus/pci/devices/0000:03:00.1").unlink()
+        rescan(n)
+        after = devices(api)
+        assert before.pop("card-0000-03-00") and after == before, after
+        assert after["card-0002-03-00"]["attributes"]["railGroup"], after
+        wait_log(n, r"warn .*card-incomplete")
+        assert "half pair" in n.refuse(make_claim(api, "c", [("nic", "nic-0000-03-00-0")]))
+        allow = [nic_config(halfPairPolicy="Allow")]
+        n.prepare(make_claim(api, "d", [("nic", "nic-0000-03-00-0")], config=allow))
 
 
 def test_socket_lost_for_good():

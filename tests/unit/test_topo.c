@@ -319,6 +319,26 @@ static void test_root_policy(void **state)
 	inventory_unref(inv);
 }
 
+/* The other PF dropped off the bus: half of an atomic card is no NIC. */
+static void test_half_a_card(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group(&b, 1);
+	free(add_group_nic(&b, 0, "03:00.0", 0x1023, NULL, same[0]));
+	free(add_group_nic(&b, 0, "04:00.0", 0x1021, NULL, NULL));
+	free(add_data_direct(&b, 1, "05:00.0", "A"));
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_cards, 0);
+	assert_false(nic_of(inv, "0000:03:00.0")->standalone);
+	assert_true(nic_of(inv, "0000:04:00.0")->standalone);
+	assert_true(has_warning(inv, "card-incomplete"));
+	inventory_unref(inv);
+}
+
 /* A board with two chips whose functions all carry one V3: nobody knows whose DMA it is. */
 static void test_data_direct_shared(void **state)
 {
@@ -467,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_data_direct),
 		cmocka_unit_test(test_data_direct_lost),
 		cmocka_unit_test(test_data_direct_of_half_a_card),
+		cmocka_unit_test(test_half_a_card),
 		cmocka_unit_test(test_bridges_unknown),
 		cmocka_unit_test(test_root_policy),
 		cmocka_unit_test(test_data_direct_shared),

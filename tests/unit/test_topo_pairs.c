@@ -54,12 +54,65 @@ static void test_rails(void **state)
 	/* Contradictory names are no reason to guess. */
 	assert_rails(named((const char *[]){ "gpu0rdma0", "gpu00rdma0" }, 2, ""), (int[]){ -1, -1 },
 		     NULL, "rail-duplicate");
-	assert_rails(named((const char *[]){ "rdma0", "rdma2" }, 2, ""), (int[]){ -1, -1 }, NULL,
-		     "rail-gap");
-	assert_rails(named((const char *[]){ "rdma1", "rdma2" }, 2, ""), (int[]){ -1, -1 }, NULL,
-		     "rail-gap");
+	/* A missing one takes nothing from the others; names are absolute. */
+	assert_rails(named((const char *[]){ "rdma0", "rdma2" }, 2, ""), (int[]){ 0, 2 },
+		     "netdev-name", "rail-gap");
+	assert_rails(named((const char *[]){ "gpu2rdma1", "gpu0rdma1" }, 2, ""), (int[]){ 5, 1 },
+		     "netdev-name", "rail-gap");
 	assert_rails(named((const char *[]){ "rdma0", "rdma99999999999999999999" }, 2, ""),
 		     (int[]){ 0, -1 }, "netdev-name", NULL);
+}
+
+/* Two of three cards lost a PF: rails and groups of what is there stay what they were. */
+static void test_rails_around_a_gap(void **state)
+{
+	static const int rails[] = { 0, 2, 4, 5 }, groups[] = { 0, 1, 2, 2 };
+	static const char *const devices[] = { "03:00.0", "03:00.1" };
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		_cleanup_free_ char *guid = xasprintf("0000:0000:0000:000%u", i + 1);
+
+		add_group(&b, i);
+		add_group_gpu(&b, i, "04:00.0");
+		for (unsigned int k = 0; k < (i < 2 ? 1 : 2); k++) {
+			_cleanup_free_ char *netdev = xasprintf("gpu%urdma%u", i, k);
+
+			free(add_group_nic(&b, i, devices[k], 0x1021, netdev, guid));
+		}
+	}
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_nics, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(inv->nics[i].rail, rails[i]);
+		assert_int_equal(inv->nics[i].rail_group, groups[i]);
+	}
+	assert_true(has_warning(inv, "rail-gap"));
+	inventory_unref(inv);
+}
+
+/* Two NICs that share a place among the groups although they are no card: no groups. */
+static void test_no_groups_around_a_gap(void **state)
+{
+	static const char *const names[] = { "rdma0", "rdma1", "rdma4", "rdma5" };
+	static const char *const devices[] = { "03:00.0", "03:00.1", "04:00.0", "05:00.0" };
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "06:00.0");
+	for (unsigned int i = 0; i < 4; i++)
+		free(add_group_nic(&b, 0, devices[i], 0x1021, names[i], i < 2 ? CARD_GUID : NULL));
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_cards, 1);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(inv->nics[i].rail, i < 2 ? i : i + 2);
+		assert_int_equal(inv->nics[i].rail_group, TOPO_UNKNOWN);
+	}
+	inventory_unref(inv);
 }
 
 /* On a known platform one GPU has two NICs: the order of roots says nothing. */
@@ -475,13 +528,22 @@ static void test_sf(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rails),	    cmocka_unit_test(test_irregular),
-		cmocka_unit_test(test_platforms),   cmocka_unit_test(test_rail_of_child),
-		cmocka_unit_test(test_roles),	    cmocka_unit_test(test_own_nic_unknown),
-		cmocka_unit_test(test_masters),	    cmocka_unit_test(test_frontend_card),
-		cmocka_unit_test(test_large_card),  cmocka_unit_test(test_best_of_equals),
-		cmocka_unit_test(test_best_shared), cmocka_unit_test(test_flat),
-		cmocka_unit_test(test_vf),	    cmocka_unit_test(test_sf),
+		cmocka_unit_test(test_rails),
+		cmocka_unit_test(test_rails_around_a_gap),
+		cmocka_unit_test(test_no_groups_around_a_gap),
+		cmocka_unit_test(test_irregular),
+		cmocka_unit_test(test_platforms),
+		cmocka_unit_test(test_rail_of_child),
+		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_own_nic_unknown),
+		cmocka_unit_test(test_masters),
+		cmocka_unit_test(test_frontend_card),
+		cmocka_unit_test(test_large_card),
+		cmocka_unit_test(test_best_of_equals),
+		cmocka_unit_test(test_best_shared),
+		cmocka_unit_test(test_flat),
+		cmocka_unit_test(test_vf),
+		cmocka_unit_test(test_sf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
