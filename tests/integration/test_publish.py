@@ -63,6 +63,8 @@ def many_nics(root, n):
             (root / f"sys/class/{kind}/{name}").symlink_to(
                 f"../../devices/pci{domain:04x}:{bus:02x}/{bdf}/{kind}/{name}")
             (path / kind / name / "device").symlink_to(f"../../../{bdf}")
+    (root / "twinrail").mkdir()  # the node's own link is none of them
+    (root / "twinrail/routes").write_text("default dev uplink\n")
 
 
 def mtu_of(root, i):
