@@ -12,13 +12,15 @@
 
 #include "base/mem.h"
 
-int file_read_at(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len)
+int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 {
-	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct buf b = { 0 };
+	struct stat st;
 
-	if (fd < 0)
+	if (fstat(fd, &st) < 0)
 		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EOPNOTSUPP;
 	for (;;) {
 		char chunk[4096];
 		ssize_t n = read(fd, chunk, sizeof(chunk));
@@ -43,6 +45,13 @@ int file_read_at(int dirfd, const char *path, size_t max, char **ret, size_t *re
 		*ret_len = b.len;
 	*ret = buf_take(&b);
 	return 0;
+}
+
+int file_read_at(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	return fd < 0 ? -errno : file_read_fd(fd, max, ret, ret_len);
 }
 
 int file_read(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err)
@@ -152,15 +161,12 @@ int dir_make(const char *path, mode_t mode, struct err *err)
 	return 0;
 }
 
-int dir_list_at(int dirfd, const char *path, struct strlist *ret)
+int dir_list_fd(int fd, struct strlist *ret)
 {
-	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct dirent *d;
 	DIR *dir;
 	int r = 0;
 
-	if (fd < 0)
-		return -errno;
 	dir = fdopendir(fd);
 	if (!dir) {
 		r = -errno;
@@ -180,6 +186,13 @@ int dir_list_at(int dirfd, const char *path, struct strlist *ret)
 	closedir(dir);
 	strlist_sort(ret);
 	return r;
+}
+
+int dir_list_at(int dirfd, const char *path, struct strlist *ret)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : dir_list_fd(fd, ret);
 }
 
 void file_remove_stale(const char *dir, const char *prefix)

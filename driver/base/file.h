@@ -12,9 +12,14 @@
 /*
  * Read a whole file below directory "dirfd" (AT_FDCWD: plain path), at most "max" bytes.
  * The result is NUL-terminated; *ret_len (may be NULL) has the length without it.
- * 0 or a negative errno, -EFBIG when the file is longer than "max".
+ * 0 or a negative errno, -EFBIG when the file is longer than "max", -EISDIR for a directory,
+ * -EOPNOTSUPP for anything else that is no regular file: a pipe or device may never end.
  */
 int file_read_at(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len)
+	__attribute__((warn_unused_result));
+
+/* file_read_at() of a descriptor that is open for reading; it stays the caller's. */
+int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 	__attribute__((warn_unused_result));
 
 /* file_read_at() with a text for people. */
@@ -45,6 +50,9 @@ int dir_make(const char *path, mode_t mode, struct err *err) __attribute__((warn
 /* Names in a directory without "." and "..", sorted by byte value.  0 or a negative errno. */
 int dir_list_at(int dirfd, const char *path, struct strlist *ret)
 	__attribute__((warn_unused_result));
+
+/* dir_list_at() of a directory that is open; takes over the descriptor. */
+int dir_list_fd(int fd, struct strlist *ret) __attribute__((warn_unused_result));
 
 /* Remove what a killed writer left: "<dir>/.<prefix>*.tmp". */
 void file_remove_stale(const char *dir, const char *prefix);

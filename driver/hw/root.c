@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/bus_id.h"
@@ -13,6 +15,39 @@
 
 #define ATTR_MAX 4096
 #define ERRORS_MAX (4 * 1024 * 1024)
+#define IN_ROOT_TRIES 1000
+
+/*
+ * Open "path" below the root.  The links of a recorded machine come from who recorded it: none
+ * leads out of the root.  Linux before 5.6 and some seccomp profiles know no openat2().
+ */
+static int open_below(const struct hw_root *root, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (unsigned int)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_IN_ROOT,
+	};
+	long fd = -1;
+
+	if (root->live)
+		return openat(root->fd, path, flags | O_CLOEXEC);
+	/* EAGAIN: something was renamed anywhere meanwhile, so it cannot tell where ".." leads. */
+	for (int i = 0; i < IN_ROOT_TRIES; i++) {
+		fd = syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
+		if (fd >= 0 || errno != EAGAIN)
+			break;
+	}
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+		return openat(root->fd, path, flags | O_CLOEXEC);
+	return (int)fd;
+}
+
+static int stat_below(const struct hw_root *root, const char *path, struct stat *st)
+{
+	_cleanup_close_ int fd = open_below(root, path, O_PATH);
+
+	return fd < 0 ? -1 : fstat(fd, st);
+}
 
 int hw_errno_from_name(const char *name)
 {
@@ -52,7 +87,7 @@ static void load_errors(struct hw_root *root)
 			continue;
 		*space = '\0';
 		errnum = hw_errno_from_name(space + 1);
-		if (errnum && fstatat(root->fd, lines.items[i], &st, 0) == 0)
+		if (errnum && stat_below(root, lines.items[i], &st) == 0)
 			*array_push(root->errors, root->n_errors, root->cap_errors) =
 				(struct hw_root_error){ st.st_dev, st.st_ino, errnum };
 	}
@@ -89,7 +124,7 @@ static int recorded_error(const struct hw_root *root, const char *path)
 	const struct hw_root_error *found;
 	struct stat st;
 
-	if (root->n_errors == 0 || fstatat(root->fd, path, &st, 0) < 0)
+	if (root->n_errors == 0 || stat_below(root, path, &st) < 0)
 		return 0;
 	found = bsearch(&(struct hw_root_error){ st.st_dev, st.st_ino, 0 }, root->errors,
 			root->n_errors, sizeof(*root->errors), cmp_error);
@@ -107,10 +142,13 @@ static int note_exhausted(const struct hw_root *root, int r)
 int hw_root_read(const struct hw_root *root, const char *path, size_t max, char **ret,
 		 size_t *ret_len)
 {
+	_cleanup_close_ int fd = -1;
 	int r = recorded_error(root, path);
 
-	if (r == 0)
-		r = file_read_at(root->fd, path, max, ret, ret_len);
+	if (r < 0)
+		return note_exhausted(root, r);
+	fd = open_below(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	r = fd < 0 ? -errno : file_read_fd(fd, max, ret, ret_len);
 	return note_exhausted(root, r);
 }
 
@@ -146,7 +184,8 @@ char *hw_link(const struct hw_root *root, const char *dir, const char *name)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
 	char target[PATH_MAX];
-	ssize_t n = readlinkat(root->fd, path, target, sizeof(target));
+	_cleanup_close_ int fd = open_below(root, path, O_PATH | O_NOFOLLOW);
+	ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target));
 
 	if (n <= 0 || n >= (ssize_t)sizeof(target) || !utf8_valid(target, (size_t)n))
 		return NULL;
@@ -199,7 +238,8 @@ char *hw_link_path(const struct hw_root *root, const char *dir, const char *name
 int hw_list(const struct hw_root *root, const char *dir, size_t max, struct strlist *ret)
 {
 	struct strlist names = { 0 };
-	int r = note_exhausted(root, dir_list_at(root->fd, dir, &names));
+	int fd = open_below(root, dir, O_RDONLY | O_DIRECTORY);
+	int r = note_exhausted(root, fd < 0 ? -errno : dir_list_fd(fd, &names));
 
 	if (r == 0 && names.n > max)
 		r = -EFBIG;
@@ -212,7 +252,9 @@ int hw_list(const struct hw_root *root, const char *dir, size_t max, struct strl
 
 bool hw_exists(const struct hw_root *root, const char *path)
 {
-	return faccessat(root->fd, path, F_OK, 0) == 0;
+	struct stat st;
+
+	return stat_below(root, path, &st) == 0;
 }
 
 /* The address that is component "skip" from the end before ".../<class>/<name>". */

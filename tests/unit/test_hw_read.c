@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "hw/read.h"
@@ -82,6 +83,28 @@ static void test_exhausted(void **state)
 		assert_int_equal(machine->incomplete, i > 0);
 		hw_free(machine);
 	}
+}
+
+/* A link through a link leads out of the tree although its text does not. */
+static void test_links_stay_below_the_root(void **state)
+{
+	static const char escape[] = "x/y/z/up -> ../../..\n"
+				     "sys/class/dmi/id/sys_vendor -> ../../../../x/y/z/up/../../../"
+				     "proc/sys/kernel/ostype\n"
+				     "sys/bus/pci -> ../../x/y/z/up/../../sys/bus/pci\n";
+	_cleanup_free_ char *inside = xasprintf("%sproc/sys/kernel/ostype = inside\n", escape);
+	struct hw_machine *machine;
+
+	(void)state;
+	if (syscall(SYS_openat2, -1, "", NULL, 0) < 0 && (errno == ENOSYS || errno == EPERM))
+		skip();
+	machine = read_machine(escape);
+	assert_null(machine->dmi_vendor);
+	assert_int_equal(machine->n_pci, 0);
+	hw_free(machine);
+	machine = read_machine(inside);
+	assert_string_equal(machine->dmi_vendor, "inside");
+	hw_free(machine);
 }
 
 static void test_pci(void **state)
@@ -429,6 +452,7 @@ int main(void)
 		cmocka_unit_test(test_no_pci),
 		cmocka_unit_test(test_incomplete),
 		cmocka_unit_test(test_exhausted),
+		cmocka_unit_test(test_links_stay_below_the_root),
 		cmocka_unit_test(test_pci),
 		cmocka_unit_test(test_config_loop),
 		cmocka_unit_test(test_port_type),
