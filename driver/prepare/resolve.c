@@ -207,12 +207,9 @@ static int check_card(const struct record *const *records, size_t n, const struc
 	if (nic->card < 0 && !nic->standalone)
 		return err_set(err, ERR_INVALID, ENXIO,
 			       "half pair: %s works only together with another PF of its card, "
-			       "which is not there: "
-			       "see the warnings of \"twinrail topo\" on the node; delete the "
-			       "claim to have "
-			       "another one allocated, or allow it by an opaque NicConfig with "
-			       "halfPairPolicy: "
-			       "Allow",
+			       "which is not there: see the warnings of \"twinrail topo\"; delete "
+			       "the claim to have another one allocated, or allow it by an opaque "
+			       "NicConfig with halfPairPolicy: Allow",
 			       nic->name);
 	if (nic->card < 0)
 		return 0;
