@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -15,6 +16,10 @@
 
 /* A claim of 32 devices needs about 20 KiB. */
 #define RECORD_BYTES_MAX (1024 * 1024)
+/* The lock is held for some milliseconds; whoever holds it much longer hangs. */
+#define LOCK_WAIT_US 20000000u
+#define LOCK_POLL_FIRST_US 2000u
+#define LOCK_POLL_MAX_US 100000u
 
 int journal_init(struct journal *j, const char *data_dir, struct err *err)
 {
@@ -22,6 +27,8 @@ int journal_init(struct journal *j, const char *data_dir, struct err *err)
 
 	j->dir = xasprintf("%s/claims", data_dir);
 	j->lock_path = xasprintf("%s/serialize.lock", data_dir);
+	j->lock_wait_us = LOCK_WAIT_US;
+	atomic_init(&j->stopping, false);
 	j->corrupt = 0;
 	j->unreadable = (struct strlist){ 0 };
 	r = dir_make(j->dir, 0700, err);
@@ -40,12 +47,25 @@ void journal_done(struct journal *j)
 int journal_lock(const struct journal *j, int *ret_fd, struct err *err)
 {
 	_cleanup_close_ int fd = open(j->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	uint64_t end = clock_us() + j->lock_wait_us;
+	unsigned int pause = LOCK_POLL_FIRST_US;
 
 	if (fd < 0)
 		return err_errno(err, ERR_RETRY, errno, "cannot open %s", j->lock_path);
-	while (flock(fd, LOCK_EX) < 0)
-		if (errno != EINTR)
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno == EINTR)
+			continue;
+		if (errno != EWOULDBLOCK)
 			return err_errno(err, ERR_RETRY, errno, "cannot lock %s", j->lock_path);
+		if (atomic_load(&j->stopping) || clock_us() >= end)
+			return err_set(
+				err, ERR_RETRY, EBUSY,
+				"%s is held by another process: see \"fuser %s\"; if it is an "
+				"agent that hangs, restart it",
+				j->lock_path, j->lock_path);
+		usleep(pause);
+		pause = pause * 2 < LOCK_POLL_MAX_US ? pause * 2 : LOCK_POLL_MAX_US;
+	}
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }

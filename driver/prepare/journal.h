@@ -2,6 +2,7 @@
 #ifndef TWINRAIL_PREPARE_JOURNAL_H
 #define TWINRAIL_PREPARE_JOURNAL_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -15,6 +16,8 @@
 struct journal {
 	char *dir; /* "<data dir>/claims" */
 	char *lock_path; /* "<data dir>/serialize.lock" */
+	uint64_t lock_wait_us; /* how long to wait for it */
+	atomic_bool stopping; /* set on any thread: wait for the lock no longer */
 	unsigned int corrupt; /* records set aside so far */
 	struct strlist unreadable; /* uids whose records failed to be read, warned about */
 };
@@ -24,7 +27,10 @@ int journal_init(struct journal *j, const char *data_dir, struct err *err)
 	__attribute__((warn_unused_result));
 void journal_done(struct journal *j);
 
-/* Waits for the lock; the caller closes *ret_fd to release it. */
+/*
+ * Waits for the lock, less long than kubelet does; the caller closes *ret_fd to release it.
+ * ERR_RETRY names the file when somebody else holds it all the time.
+ */
 int journal_lock(const struct journal *j, int *ret_fd, struct err *err)
 	__attribute__((warn_unused_result));
 

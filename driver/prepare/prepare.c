@@ -584,6 +584,7 @@ struct preparer *preparer_free(struct preparer *preparer)
 	if (!preparer)
 		return NULL;
 	preparer->stopping = true;
+	store_stop(&preparer->store);
 	preparer->worker = worker_free(preparer->worker); /* answers what was done */
 	err_set(&err, ERR_RETRY, ECANCELED, "the driver is stopping: kubelet asks again");
 	while (preparer->ops) {

@@ -37,6 +37,8 @@ struct store_claim {
 /* Reads the boot id and makes the data directory. */
 int store_init(struct store *s, const char *data_dir, struct err *err)
 	__attribute__((warn_unused_result));
+/* On any thread: a step that waits for the lock fails at once, here and later. */
+void store_stop(struct store *s);
 void store_done(struct store *s);
 
 /*

@@ -4,6 +4,7 @@
 
 import concurrent.futures
 import contextlib
+import fcntl
 import json
 import os
 import subprocess
@@ -280,6 +281,26 @@ def test_hook():
             assert r.returncode == 1 and word in r.stderr and r.stderr.count("\n") == 1, r.stderr
         assert subprocess.run([hook], capture_output=True).returncode == 2
         assert subprocess.run([hook, "--version"], capture_output=True).returncode == 0
+
+
+def test_held_lock():
+    """Another process hangs with the lock: the agent says so and can still be stopped."""
+    with node() as (api, n):
+        c = make_claim(api, "c", [("nic", CARD0)])
+        n.prepare(c)
+        with open(n.data / "serialize.lock", "r+", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            error = n.unprepare_all(c)[c.uid].error
+            assert lock.name in error and "another process" in error, error
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                busy = pool.submit(n.unprepare_all, c)
+                time.sleep(0.5)
+                began = time.monotonic()
+                assert n.stop() == 0
+                assert time.monotonic() - began < 28  # kubelet kills after 30
+                assert busy.exception() or busy.result()[c.uid].error
+        n.start()
+        n.unprepare(c)
 
 
 def test_old_and_new_agent():

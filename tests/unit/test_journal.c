@@ -7,10 +7,12 @@
 
 #include <cmocka.h>
 
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "attach/plan.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "prepare/journal.h"
 #include "unit/test_prepare_machine.h"
@@ -377,6 +379,29 @@ static void hook_plan(void **state)
 	assert_non_null(strstr(err.msg, f->path_a));
 }
 
+/* Somebody else holds the lock and does not let go. */
+static void held_lock(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_close_ int lock = -1;
+	uint64_t began = clock_us();
+	struct err err = { 0 };
+	int other = -1;
+
+	assert_int_equal(journal_lock(&f->j, &lock, &err), 0);
+	f->j.lock_wait_us = 50000;
+	assert_int_equal(journal_lock(&f->j, &other, &err), -EBUSY);
+	assert_int_equal(err.kind, ERR_RETRY);
+	assert_non_null(strstr(err.msg, f->j.lock_path));
+	f->j.lock_wait_us = 60000000;
+	atomic_store(&f->j.stopping, true);
+	assert_int_equal(journal_lock(&f->j, &other, &err), -EBUSY);
+	assert_true(clock_us() - began < 10000000);
+	closep(&lock);
+	lock = -1;
+	assert_int_equal(journal_lock(&f->j, &lock, &err), 0); /* nobody has to be waited for */
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -385,7 +410,7 @@ int main(void)
 		TEST(round_trip),	 TEST(states),	      TEST(unknown_fields),
 		TEST(corrupt),		 TEST(later_version), TEST(other_files),
 		TEST(hook_plan),	 TEST(holders),	      TEST(unreadable),
-		TEST(folder_is_durable),
+		TEST(folder_is_durable), TEST(held_lock),
 	};
 
 	log_init(LOG_FORMAT_TEXT, LOG_LEVEL_ERROR);
