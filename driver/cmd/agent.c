@@ -37,18 +37,16 @@ static void log_inventory(const struct inventory *inv, uint64_t start_us)
 			 KV("warning", "%s", inv->warnings[i].message));
 }
 
-/* Takes over the reference. */
+/* Takes over the reference.  The JSON does not have all that is published: it says what to log. */
 static void take_inventory(struct agent *a, struct inventory *inv, uint64_t start_us)
 {
 	_cleanup_json_ json_t *json = topo_to_json(inv);
 
-	if (a->topology && json_equal(a->topology, json)) {
-		inventory_unref(inv);
-		return;
+	if (!a->topology || !json_equal(a->topology, json)) {
+		json_decref(a->topology);
+		a->topology = TAKE_PTR(json);
+		log_inventory(inv, start_us);
 	}
-	json_decref(a->topology);
-	a->topology = TAKE_PTR(json);
-	log_inventory(inv, start_us);
 	inventory_unref(a->inventory);
 	a->inventory = inv;
 	preparer_set(a->preparer, inv);

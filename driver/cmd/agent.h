@@ -47,7 +47,7 @@ struct agent {
 	struct strlist own_nics; /* addresses of all NICs that the node used since the start */
 	bool own_known; /* it has had a default route since the start */
 	bool complete; /* the machine behind it could be read in full */
-	json_t *topology; /* of the inventory, to see whether a new one differs */
+	json_t *topology; /* what was logged last */
 	struct loop_timer *discover_timer, *publish_timer;
 	int publish_lock; /* descriptor of <data dir>/publish.lock, -1 */
 	bool stopping, waiting_for_lock, unreadable;

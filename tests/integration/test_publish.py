@@ -459,7 +459,7 @@ def test_a_pool_is_never_half_new():
                                    for s in pool[1] for d in s["devices"]))
                 time.sleep(0.005)
 
-        thread = threading.Thread(target=watch)
+        thread = threading.Thread(target=watch, daemon=True)
         thread.start()
         values = [1400 + i for i in range(2)]
         for value in values:
