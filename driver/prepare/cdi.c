@@ -14,7 +14,7 @@
 #define CDI_VERSION "0.5.0"
 #define SPEC_BYTES_MAX (1024 * 1024)
 
-static char *spec_path(const char *dir, const char *uid, const char *driver)
+char *cdi_path(const char *dir, const char *uid, const char *driver)
 {
 	return xasprintf("%s/%s-%s.json", dir, driver, uid);
 }
@@ -141,7 +141,7 @@ static int explain(const char *dir, struct err *err)
 
 int cdi_ensure(const char *dir, const struct record *record, const char *driver, struct err *err)
 {
-	_cleanup_free_ char *path = spec_path(dir, record->uid, driver), *want = NULL, *have = NULL;
+	_cleanup_free_ char *path = cdi_path(dir, record->uid, driver), *want = NULL, *have = NULL;
 	_cleanup_json_ json_t *spec = cdi_spec(record, driver);
 	struct err local = { 0 };
 	int r = 0;
@@ -162,9 +162,21 @@ int cdi_ensure(const char *dir, const struct record *record, const char *driver,
 	return r;
 }
 
+json_t *cdi_load(const char *dir, const char *uid, const char *driver)
+{
+	_cleanup_free_ char *path = cdi_path(dir, uid, driver), *text = NULL;
+	json_t *spec = NULL;
+	size_t len;
+
+	if (file_read_at(AT_FDCWD, path, SPEC_BYTES_MAX, &text, &len) < 0 ||
+	    json_parse(text, len, &spec, NULL) < 0)
+		return NULL;
+	return spec;
+}
+
 int cdi_remove(const char *dir, const char *uid, const char *driver, struct err *err)
 {
-	_cleanup_free_ char *path = spec_path(dir, uid, driver);
+	_cleanup_free_ char *path = cdi_path(dir, uid, driver);
 	struct err local = { 0 };
 	int r = file_remove(path, 0, &local);
 

@@ -25,6 +25,11 @@ char *cdi_device_id(const struct record *record, const struct record_device *dev
 int cdi_ensure(const char *dir, const struct record *record, const char *driver, struct err *err)
 	__attribute__((warn_unused_result));
 
+/* The path of the file; malloc'ed. */
+char *cdi_path(const char *dir, const char *uid, const char *driver);
+/* What the file holds, new reference; NULL: it is not there, cannot be read, or is no JSON. */
+json_t *cdi_load(const char *dir, const char *uid, const char *driver);
+
 /* A file that is not there is success. */
 int cdi_remove(const char *dir, const char *uid, const char *driver, struct err *err)
 	__attribute__((warn_unused_result));

@@ -51,6 +51,7 @@ struct record {
 	struct attach_plan attach;
 	bool renewed; /* "devices" and "environment" differ from "stored" */
 	bool later; /* made by record_holder() */
+	bool stray; /* and known by its CDI file only */
 	json_t *stored; /* as read from disk: unknown members survive a rewrite; NULL: new */
 };
 
@@ -82,6 +83,7 @@ int record_from_json(json_t *object, struct record **ret, struct err *err)
 /*
  * The record of claim "uid" that a later version wrote, as far as it matters to other claims: the
  * names and the functions, where they are found ("unknown" and none otherwise).  For overlaps only.
+ * "object" may be NULL.
  */
 struct record *record_holder(const json_t *object, const char *uid);
 

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "prepare/cdi.h"
 #include "prepare/environment.h"
+#include "prepare/stray.h"
 
 int store_init(struct store *s, const char *data_dir, struct err *err)
 {
@@ -21,6 +22,11 @@ int store_init(struct store *s, const char *data_dir, struct err *err)
 	str_rstrip(text);
 	memcpy(s->boot_id, text, strlen(text) + 1);
 	return journal_init(&s->journal, data_dir, err);
+}
+
+void store_stop(struct store *s)
+{
+	atomic_store(&s->journal.stopping, true);
 }
 
 void store_done(struct store *s)
@@ -114,10 +120,26 @@ static void plan_claim(struct store *s, const struct inventory *inv, struct reco
 	}
 }
 
-static void overlap_error(struct store_claim *c, const struct record *other, const char *function,
-			  bool wait)
+static void stray_error(const struct store *s, struct store_claim *c, const char *uid,
+			const char *function)
+{
+	_cleanup_free_ char *path = cdi_path(s->cdi_dir, uid, s->resolve.driver);
+
+	err_set(&c->err, ERR_CONFLICT, EBUSY,
+		"claim %s/%s: %s is still in use by the claim with uid %s, whose record was lost: "
+		"wait "
+		"until its pod has ended; if there is no such pod, remove %s",
+		c->claim->namespace, c->claim->name, function, uid, path);
+}
+
+static void overlap_error(const struct store *s, struct store_claim *c, const struct record *other,
+			  const char *function, bool wait)
 {
 	c->wait = wait;
+	if (other->stray) {
+		stray_error(s, c, other->uid, function);
+		return;
+	}
 	err_set(&c->err, ERR_CONFLICT, EBUSY,
 		"claim %s/%s: %s is still in use by claim %s/%s (uid %s), which is not unprepared "
 		"yet: wait until its pod has ended",
@@ -126,7 +148,8 @@ static void overlap_error(struct store_claim *c, const struct record *other, con
 }
 
 /* New claims against all recorded ones, and against those of the call. */
-static void check_overlaps(const struct record_list *list, struct store_claim *claims, size_t n)
+static void check_overlaps(const struct store *s, const struct record_list *list,
+			   struct store_claim *claims, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct store_claim *c = &claims[i];
@@ -139,7 +162,7 @@ static void check_overlaps(const struct record_list *list, struct store_claim *c
 				continue; /* an old record of its own: undone below */
 			function = records_overlap(c->record, list->items[k]);
 			if (function)
-				overlap_error(c, list->items[k], function, true);
+				overlap_error(s, c, list->items[k], function, true);
 		}
 		for (size_t k = 0; c->err.code == 0 && k < n; k++) {
 			if (k == i || !claims[k].record || (!claims[k].kept && k > i) ||
@@ -147,7 +170,7 @@ static void check_overlaps(const struct record_list *list, struct store_claim *c
 				continue;
 			function = records_overlap(c->record, claims[k].record);
 			if (function)
-				overlap_error(c, claims[k].record, function, false);
+				overlap_error(s, c, claims[k].record, function, false);
 		}
 	}
 }
@@ -382,12 +405,13 @@ bool store_prepare(struct store *s, const struct inventory *inv, const json_t *p
 		all_fail(claims, n, &err);
 		return false;
 	}
+	stray_add(s->cdi_dir, s->resolve.driver, inv, &list);
 	for (size_t i = 0; i < n; i++)
 		plan_claim(s, inv, &list, &claims[i]);
 	if (!first_failed(claims, n))
 		check_cards(s, inv, claims, n);
 	if (!first_failed(claims, n))
-		check_overlaps(&list, claims, n);
+		check_overlaps(s, &list, claims, n);
 	failed = first_failed(claims, n);
 	if (!failed) {
 		*ret_lists = set_environment(inv, pod, claims, n);

@@ -807,6 +807,38 @@ static void unreadable_record(void **state)
 	assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
 }
 
+/* The record is lost, but its pod may be running: its CDI file stands. */
+static void lost_record(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_free_ char *path = xasprintf("%s/claims/" UID_A ".json", f->data_dir);
+
+	api_put("a", UID_A, CARD0);
+	api_put("b", UID_B, CARD0);
+	f->overlap_wait_us = 100000;
+	for (int i = 0; i < 2; i++) { /* set aside, unreadable */
+		assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+		if (i == 0) {
+			put_file(path, "{");
+		} else {
+			assert_int_equal(unlink(path), 0);
+			assert_int_equal(mkdir(path, 0700), 0);
+		}
+		restart(f);
+		assert_has(prepare(f, "b", UID_B), "0000:03:00.0 is still in use");
+		assert_has(f->call.answers[0], UID_A);
+		assert_has(f->call.answers[0], f->cdi_dir);
+		assert_clean(f, UID_B);
+		if (i == 0) /* it is made again from the claim */
+			assert_string_equal(prepare(f, "a", UID_A), ANSWER_CARD0);
+		else
+			assert_int_equal(rmdir(path), 0);
+		assert_string_equal(unprepare(f, "a", UID_A), "");
+		assert_has(prepare(f, "b", UID_B), "card card-0000-03-00 ");
+		assert_string_equal(unprepare(f, "b", UID_B), "");
+	}
+}
+
 /* Recorded claims are undone after the start only when the API server says that they are gone. */
 static void orphans(void **state)
 {
@@ -890,6 +922,7 @@ int main(void)
 		TEST(environment_of_kept),
 		TEST(later_version_kept),
 		TEST(unreadable_record),
+		TEST(lost_record),
 		TEST(orphans),
 		TEST(orphan_superseded),
 	};
