@@ -158,7 +158,7 @@ def pool_of(api):
     return generation, specs
 
 
-def published(api, agent, seconds=10.0):
+def published(api, agent, seconds=30):
     """Wait until the pool is what the machine says; its generation."""
     wanted = agent.offline()
     for s in wanted:
