@@ -126,20 +126,50 @@ static int resolve_result(struct record_device *d, const struct claim_result *re
 	return r;
 }
 
+static const char *devices_overlap(const struct record_device *a, const struct record_device *b)
+{
+	if (a->admin_access || b->admin_access || (a->share_id && b->share_id))
+		return NULL;
+	for (size_t i = 0; i < a->functions.n; i++)
+		if (strlist_has(&b->functions, a->functions.items[i]))
+			return a->functions.items[i];
+	return NULL;
+}
+
+/* A scheduler that knows our counters allocates no function twice. */
+static int check_twice(const struct record *record, struct err *err)
+{
+	for (size_t i = 0; i < record->n_devices; i++) {
+		for (size_t k = 0; k < i; k++) {
+			const struct record_device *a = &record->devices[k];
+			const struct record_device *b = &record->devices[i];
+			const char *f = devices_overlap(a, b);
+
+			if (f)
+				return err_set(err, ERR_INVALID, EEXIST,
+					       "%s and %s of one claim have the same function %s: "
+					       "delete the claim to have it allocated again",
+					       a->device, b->device, f);
+		}
+	}
+	return 0;
+}
+
 int resolve_claim(const struct claim *claim, const struct inventory *inv,
 		  const struct resolve_options *options, struct record **ret, struct err *err)
 {
 	_cleanup_(record_freep) struct record *record =
 		record_new(claim->namespace, claim->name, claim->uid);
+	int r = 0;
 
-	for (size_t i = 0; i < claim->n_results; i++) {
-		int r = resolve_result(record_add_device(record), &claim->results[i], inv, options,
-				       err);
-
-		if (r < 0) {
-			err_wrap(err, "claim %s/%s", claim->namespace, claim->name);
-			return r;
-		}
+	for (size_t i = 0; r == 0 && i < claim->n_results; i++)
+		r = resolve_result(record_add_device(record), &claim->results[i], inv, options,
+				   err);
+	if (r == 0)
+		r = check_twice(record, err);
+	if (r < 0) {
+		err_wrap(err, "claim %s/%s", claim->namespace, claim->name);
+		return r;
 	}
 	*ret = TAKE_PTR(record);
 	return 0;
@@ -160,16 +190,6 @@ bool record_matches(const struct record *record, const struct claim *claim)
 			return false;
 	}
 	return true;
-}
-
-static const char *devices_overlap(const struct record_device *a, const struct record_device *b)
-{
-	if (a->admin_access || b->admin_access || (a->share_id && b->share_id))
-		return NULL;
-	for (size_t i = 0; i < a->functions.n; i++)
-		if (strlist_has(&b->functions, a->functions.items[i]))
-			return a->functions.items[i];
-	return NULL;
 }
 
 const char *records_overlap(const struct record *record, const struct record *other)

@@ -313,6 +313,20 @@ static void given_up(void **state)
 	}
 }
 
+/* One function twice in one claim: no scheduler that knows the counters does that. */
+static void same_function_twice(void **state)
+{
+	struct fixture *f = *state;
+
+	api_put("a", UID_A, CARD0 " " CARD0);
+	assert_has(prepare(f, "a", UID_A), "have the same function 0000:03:00.0");
+	api_put("a", UID_A, CARD0 " n=nic-0000-03-00-1");
+	assert_has(prepare(f, "a", UID_A), "have the same function 0000:03:00.1");
+	assert_clean(f, UID_A);
+	json_object_set_new(api_result("a", 1), "adminAccess", json_true());
+	assert_has(prepare(f, "a", UID_A), "n nic-0000-03-00-1 ");
+}
+
 static void half_pairs(void **state)
 {
 	struct fixture *f = *state;
@@ -717,7 +731,7 @@ static void renewal_fails(void **state)
 	/* after Started: the CDI file cannot be replaced */
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_has(prepare(f, "a", UID_A), "CDI folder");
+	assert_has(prepare(f, "a", UID_A), "Is a directory");
 	blocked = record_text(f, UID_A);
 	assert_string_equal(before, blocked);
 	assert_int_equal(rmdir(path), 0);
@@ -906,6 +920,7 @@ int main(void)
 		TEST(overlap_timeout),
 		TEST(unprepare_supersedes),
 		TEST(given_up),
+		TEST(same_function_twice),
 		TEST(half_pairs),
 		TEST(all_or_nothing),
 		TEST(other_content),
