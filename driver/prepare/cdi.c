@@ -130,13 +130,18 @@ char *cdi_device_id(const struct record *record, const struct record_device *dev
 	return edits ? xasprintf("%s/claim=%s", driver, name) : NULL;
 }
 
+/* The cure is known for some errors only. */
 static int explain(const char *dir, struct err *err)
 {
+	int e = -err->code;
+
+	if (e != EACCES && e != EPERM && e != EROFS && e != ENOTDIR && e != ENOENT)
+		return err->code;
 	err_wrap(err,
 		 "CDI folder %s must be writable (mount the host's folder read-write into the "
 		 "agent, or choose another one with --cdi-dir)",
 		 dir);
-	return err ? err->code : -EIO;
+	return err->code;
 }
 
 int cdi_ensure(const char *dir, const struct record *record, const char *driver, struct err *err)
@@ -181,7 +186,8 @@ int cdi_remove(const char *dir, const char *uid, const char *driver, struct err 
 	int r = file_remove(path, 0, &local);
 
 	/* removing what is not there fails too where the folder is read-only or no folder */
-	if (r < 0 && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
+	if (r < 0 && access(path, F_OK) < 0 &&
+	    (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
 		return 0;
 	if (r < 0) {
 		explain(dir, &local);

@@ -197,6 +197,8 @@ static void unwritable(void **state)
 {
 	struct fixture *f = *state;
 	_cleanup_(record_freep) struct record *r = must_resolve(f, "n=nic-0000-03-00-1");
+	_cleanup_free_ char *path = xasprintf("%s/" DRIVER "-" UID_A ".json", f->dir);
+	_cleanup_free_ char *loop = xasprintf("%s/loop", f->dir);
 	struct err err = { 0 };
 
 	assert_true(cdi_ensure("/proc/twinrail-cdi", r, DRIVER, &err) < 0);
@@ -204,6 +206,13 @@ static void unwritable(void **state)
 	assert_non_null(strstr(err.msg, "--cdi-dir"));
 	/* nothing is there, so nothing has to be removed */
 	assert_int_equal(cdi_remove("/proc/twinrail-cdi", UID_A, DRIVER, &err), 0);
+	assert_int_equal(symlink("loop", loop), 0);
+	assert_int_equal(cdi_remove(loop, UID_A, DRIVER, &err), 0);
+	/* the folder is fine, what is in the file's place is not */
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_true(cdi_ensure(f->dir, r, DRIVER, &err) < 0);
+	assert_null(strstr(err.msg, "must be writable"));
+	assert_non_null(strstr(err.msg, path));
 }
 
 static void stale(void **state)
