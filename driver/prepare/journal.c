@@ -21,27 +21,33 @@
 #define LOCK_POLL_FIRST_US 2000u
 #define LOCK_POLL_MAX_US 100000u
 
+static int make_dir(const struct journal *j, struct err *err)
+{
+	int r = dir_make(j->dir, 0700, err);
+
+	/* a record is durable only if the name of its folder is */
+	return r < 0 ? r : dir_sync(j->data_dir, err);
+}
+
 int journal_init(struct journal *j, const char *data_dir, struct err *err)
 {
-	int r;
-
+	j->data_dir = xstrdup(data_dir);
 	j->dir = xasprintf("%s/claims", data_dir);
 	j->lock_path = xasprintf("%s/serialize.lock", data_dir);
 	j->lock_wait_us = LOCK_WAIT_US;
 	atomic_init(&j->stopping, false);
 	j->corrupt = 0;
 	j->unreadable = (struct strlist){ 0 };
-	r = dir_make(j->dir, 0700, err);
-	/* a record is durable only if the name of its folder is */
-	return r < 0 ? r : dir_sync(data_dir, err);
+	return make_dir(j, err);
 }
 
 void journal_done(struct journal *j)
 {
+	free(j->data_dir);
 	free(j->dir);
 	free(j->lock_path);
 	strlist_done(&j->unreadable);
-	j->dir = j->lock_path = NULL;
+	j->data_dir = j->dir = j->lock_path = NULL;
 }
 
 int journal_lock(const struct journal *j, int *ret_fd, struct err *err)
@@ -65,6 +71,14 @@ int journal_lock(const struct journal *j, int *ret_fd, struct err *err)
 				j->lock_path, j->lock_path);
 		usleep(pause);
 		pause = pause * 2 < LOCK_POLL_MAX_US ? pause * 2 : LOCK_POLL_MAX_US;
+	}
+	if (access(j->dir, F_OK) < 0 && errno == ENOENT) {
+		int r = make_dir(j, err);
+
+		if (r < 0)
+			return r;
+		log_warn("the folder of the records was removed, made again",
+			 KV("folder", "%s", j->dir));
 	}
 	*ret_fd = TAKE_FD(fd);
 	return 0;

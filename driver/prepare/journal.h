@@ -14,6 +14,7 @@
  * serve side by side.  Blocking; used on one thread at a time.
  */
 struct journal {
+	char *data_dir;
 	char *dir; /* "<data dir>/claims" */
 	char *lock_path; /* "<data dir>/serialize.lock" */
 	uint64_t lock_wait_us; /* how long to wait for it */
@@ -29,7 +30,8 @@ void journal_done(struct journal *j);
 
 /*
  * Waits for the lock, less long than kubelet does; the caller closes *ret_fd to release it.
- * ERR_RETRY names the file when somebody else holds it all the time.
+ * ERR_RETRY names the file when somebody else holds it all the time.  Makes the folder of the
+ * records again when it is missing.
  */
 int journal_lock(const struct journal *j, int *ret_fd, struct err *err)
 	__attribute__((warn_unused_result));

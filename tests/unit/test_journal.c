@@ -402,6 +402,20 @@ static void held_lock(void **state)
 	assert_int_equal(journal_lock(&f->j, &lock, &err), 0); /* nobody has to be waited for */
 }
 
+/* Somebody cleaned up while the agent runs. */
+static void removed_folder(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(record_freep) struct record *r = make_record(UID_A);
+	_cleanup_close_ int lock = -1;
+	struct err err = { 0 };
+
+	assert_int_equal(rmdir(f->j.dir), 0);
+	assert_int_equal(journal_lock(&f->j, &lock, &err), 0);
+	save(f, r);
+	assert_int_equal(access(f->path_a, F_OK), 0);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -410,7 +424,7 @@ int main(void)
 		TEST(round_trip),	 TEST(states),	      TEST(unknown_fields),
 		TEST(corrupt),		 TEST(later_version), TEST(other_files),
 		TEST(hook_plan),	 TEST(holders),	      TEST(unreadable),
-		TEST(folder_is_durable), TEST(held_lock),
+		TEST(folder_is_durable), TEST(held_lock),     TEST(removed_folder),
 	};
 
 	log_init(LOG_FORMAT_TEXT, LOG_LEVEL_ERROR);
