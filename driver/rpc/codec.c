@@ -247,13 +247,28 @@ struct codec_reply {
 	pb_unprepared_entry **unprepared;
 };
 
-/* Replace what no UTF-8 decoder takes: an error text may have been cut inside a character. */
+/* Bytes of the valid multi-byte character at "s", 0 if there is none. */
+static size_t character(const char *s)
+{
+	for (size_t n = 2; n <= 4 && s[n - 1]; n++)
+		if (utf8_valid(s, n))
+			return n;
+	return 0;
+}
+
+/*
+ * Replace what no UTF-8 decoder takes (an error text may have been cut inside a character), and
+ * control characters, which mislead whoever reads them.
+ */
 static char *clean(char *s)
 {
-	if (!utf8_valid(s, strlen(s)))
-		for (char *p = s; *p; p++)
-			if ((unsigned char)*p >= 0x80)
-				*p = '?';
+	for (char *p = s; *p;) {
+		size_t n = (unsigned char)*p < 0x80 ? 1 : character(p);
+
+		if (n == 0 || (unsigned char)*p < 0x20)
+			*p = '?';
+		p += n ? n : 1;
+	}
 	return s;
 }
 

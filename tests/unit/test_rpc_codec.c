@@ -380,6 +380,27 @@ static void test_registration(void **state)
 					      &err) < 0);
 }
 
+static void test_text(void **state)
+{
+	static const char *const t[][2] = {
+		{ "plain", "plain" },
+		{ "a\nb\x1b[31m", "a?b?[31m" },
+		{ "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+		  "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80" },
+		{ "\xc3\xa9 cut \xe2\x82", "\xc3\xa9 cut ??" },
+		{ "\xc3\xa9 \xc3: \xc3\xa9", "\xc3\xa9 ?: \xc3\xa9" },
+		{ "\xff", "?" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
+		_cleanup_free_ char *text = codec_text(t[i][0]);
+
+		assert_string_equal(text, t[i][1]);
+	}
+}
+
 static void test_sha256(void **state)
 {
 	/* FIPS 180-4 examples, and lengths around the padding's limits made with sha256sum. */
@@ -414,6 +435,7 @@ static void test_sha256(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_claims),
 		cmocka_unit_test(test_claims_same_twice),
 		cmocka_unit_test(test_claims_bounds),
