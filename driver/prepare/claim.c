@@ -227,10 +227,11 @@ static int parse_consumers(struct claim *c, const json_t *consumers, struct err 
 	json_t *entry;
 	size_t i;
 
-	if (consumers &&
+	if (consumers && !json_is_null(consumers) &&
 	    (!json_is_array(consumers) || json_array_size(consumers) > CLAIM_CONSUMERS_MAX))
 		return err_set(err, ERR_INVALID, EINVAL,
-			       "\"reservedFor\" is not a list of at most %d", CLAIM_CONSUMERS_MAX);
+			       "\"reservedFor\" is not a list of at most %d consumers",
+			       CLAIM_CONSUMERS_MAX);
 	c->n_consumers = json_array_size(consumers);
 	json_array_foreach(unconst(consumers), i, entry) {
 		const char *group = json_path_string(entry, "apiGroup");

@@ -85,6 +85,7 @@ static void malformed(void **state)
 		{ "status.reservedFor.name", "\"../x\"", ERR_INVALID, "reservedFor" },
 		{ "status.reservedFor.resource", "\"podgroups\"", ERR_NONE, "" },
 		{ "status.reservedFor", "[]", ERR_NONE, "" },
+		{ "status.reservedFor", "null", ERR_NONE, "" },
 	};
 
 	(void)state;
