@@ -84,8 +84,8 @@ static void remove_own_file(const struct listener *l)
 }
 
 /*
- * A socket's file that nobody listens on.  Whoever makes a socket here holds the lock from bind() to
- * listen(), so ask under the lock.
+ * A socket's file that nobody listens on.  Whoever makes a socket here holds the lock from bind()
+ * to listen(), so ask under the lock.
  */
 static bool is_deserted(const char *path)
 {
