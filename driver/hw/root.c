@@ -131,7 +131,7 @@ static int recorded_error(const struct hw_root *root, const char *path)
 	return found ? -found->errnum : 0;
 }
 
-/* Such an error tells nothing about the file; others are facts of a machine, e.g. EINVAL of a VPD. */
+/* Such an error tells nothing about the file; others are facts of a machine. */
 static int note_exhausted(const struct hw_root *root, int r)
 {
 	if (root->exhausted && (r == -EMFILE || r == -ENFILE || r == -ENOMEM))
