@@ -155,9 +155,9 @@ int hw_root_read(const struct hw_root *root, const char *path, size_t max, char 
 char *hw_attr(const struct hw_root *root, const char *dir, const char *name)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name), *text = NULL;
-	size_t len;
+	size_t len = 0; /* clang-tidy takes errno for 0 after a failed call */
 
-	if (hw_root_read(root, path, ATTR_MAX, &text, &len) < 0 || !utf8_valid(text, len))
+	if (hw_root_read(root, path, ATTR_MAX, &text, &len) < 0 || !text || !utf8_valid(text, len))
 		return NULL;
 	str_rstrip(text);
 	return *text ? TAKE_PTR(text) : NULL;
