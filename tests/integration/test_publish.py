@@ -457,7 +457,7 @@ def test_a_pool_is_never_half_new():
                 if pool:
                     seen.add(tuple(d["attributes"]["dra.net/mtu"]["int"]
                                    for s in pool[1] for d in s["devices"]))
-                time.sleep(0.005)
+                time.sleep(0.02)
 
         thread = threading.Thread(target=watch, daemon=True)
         thread.start()
