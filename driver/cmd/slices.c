@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/offline.h"
 #include "cmd/published.h"
-#include "hw/hw.h"
 
 static json_t *list_of(json_t *slices)
 {
@@ -28,15 +28,15 @@ static int show(const char *root, const struct published *p)
 	struct publish_options po = { 0 };
 	_cleanup_json_ json_t *list = NULL;
 	_cleanup_free_ char *text = NULL;
-	struct hw_machine *machine;
 	struct err err = { 0 };
 
-	if (published_check(p, &po, &err) < 0 || hw_read(root, &machine, &err) < 0) {
+	if (published_check(p, &po, &err) < 0) {
 		fprintf(stderr, "twinrail slices: %s\n", err.msg);
 		return EXIT_USAGE;
 	}
-	inv = topo_build(machine, &to);
-	hw_free(machine);
+	inv = offline_inventory("slices", root, &to);
+	if (!inv)
+		return EXIT_USAGE;
 	if (publish_effective_kinds(inv, po.kinds) != po.kinds)
 		fprintf(stderr,
 			"twinrail slices: functions of atomic cards (pf) are left out: the "
@@ -45,11 +45,7 @@ static int show(const char *root, const struct published *p)
 			PUBLISH_PF_MAX_CARDS);
 	list = list_of(publish_slices(inv, &po));
 	text = json_text_pretty(list);
-	if (fputs(text, stdout) < 0 || fflush(stdout) != 0) {
-		perror("twinrail slices: cannot write to standard output");
-		return EXIT_USAGE;
-	}
-	return EXIT_OK;
+	return offline_print("slices", text);
 }
 
 int cmd_slices(int argc, char **argv)

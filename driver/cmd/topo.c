@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/offline.h"
 #include "cmd/published.h"
-#include "hw/hw.h"
 #include "topo/inventory.h"
 
 enum output { OUTPUT_TREE, OUTPUT_JSON, OUTPUT_MATRIX };
@@ -37,26 +37,17 @@ static int show(const char *root, const char *node_name, unsigned int output, un
 	};
 	_cleanup_(inventory_unrefp) struct inventory *inv = NULL;
 	_cleanup_free_ char *text = NULL;
-	struct hw_machine *machine;
-	struct err err = { 0 };
 
-	if (hw_read(root, &machine, &err) < 0) {
-		fprintf(stderr, "twinrail topo: %s\n", err.msg);
+	inv = offline_inventory("topo", root, &options);
+	if (!inv)
 		return EXIT_USAGE;
-	}
-	inv = topo_build(machine, &options);
-	hw_free(machine);
 	text = render(inv, output);
 	if (inv->n_gpus == 0 && inv->n_nics == 0)
 		fprintf(stderr,
 			"twinrail topo: no GPU and no RDMA NIC found below %s; --root DIR shows a "
 			"recorded machine\n",
 			root);
-	if (fputs(text, stdout) < 0 || fflush(stdout) != 0) {
-		perror("twinrail topo: cannot write to standard output");
-		return EXIT_USAGE;
-	}
-	return EXIT_OK;
+	return offline_print("topo", text);
 }
 
 int cmd_topo(int argc, char **argv)

@@ -91,6 +91,16 @@ def test_usage():
     assert re.fullmatch(r"twinrail \d+\.\d+\.\d+\n", run("--version").stdout)
 
 
+def test_full_output():
+    """What could not be written is not success."""
+    for command in ("topo", "slices"):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run(
+                [TWINRAIL, command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False
+            )
+        assert done.returncode == 2 and f"twinrail {command}: cannot write" in done.stderr, done
+
+
 def test_contradictions():
     refused(["--publish", "--gpu", "own"], "agent", "--node-name", NODE, "--publish", "card,gpu")
     refused(["--rescan", "1s"], "agent", "--node-name", NODE, "--rescan", "0s")
