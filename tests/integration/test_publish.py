@@ -459,17 +459,24 @@ def test_a_pool_is_never_half_new():
                                    for s in pool[1] for d in s["devices"]))
                 time.sleep(0.02)
 
+        def wait_seen(value):
+            wait_for(f"the reader sees {value}",
+                     lambda: any(value in content for content in seen.copy()), 30)
+
         thread = threading.Thread(target=watch, daemon=True)
         thread.start()
+        wait_seen(9000)
         values = [1400 + i for i in range(2)]
         for value in values:
             for i in range(140):
                 mtu_of(agent.root, i).write_text(f"{value}\n")
             agent.reload()
             published(api, agent)
+            wait_seen(value)
         stop.set()
         thread.join()
-        assert {frozenset(s) for s in seen} == {frozenset([v]) for v in [9000, *values]}
+        found = {frozenset(s) for s in seen}
+        assert found == {frozenset([v]) for v in [9000, *values]}, found
 
 
 def main():
