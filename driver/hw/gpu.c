@@ -46,6 +46,7 @@ static void read_nvidia(const struct hw_root *root, const char *bus_id, struct h
 		.model = field(&lines, "Model"),
 		.uuid = field(&lines, "GPU UUID"),
 		.minor = HW_UNKNOWN,
+		.n_partitions = HW_UNKNOWN,
 	};
 	if (gpu->uuid && !starts_with(gpu->uuid, "GPU-")) {
 		free(gpu->uuid); /* "GPU-???…" until the GPU was used once, or an error text */
@@ -74,9 +75,22 @@ void hw_read_gpus(const struct hw_root *root, struct hw_machine *machine)
 	strlist_done(&names);
 }
 
-void hw_gpu_done(struct hw_gpu *gpu)
+static void gpu_done(struct hw_gpu *gpu)
 {
 	free(gpu->bus_id);
 	free(gpu->model);
 	free(gpu->uuid);
+	free(gpu->partition);
+}
+
+void hw_clear_gpus(struct hw_machine *machine)
+{
+	for (size_t i = 0; i < machine->n_gpus; i++)
+		gpu_done(&machine->gpus[i]);
+	free(machine->gpus);
+	machine->gpus = NULL;
+	machine->n_gpus = machine->cap_gpus = 0;
+	free(machine->nvidia_driver);
+	machine->nvidia_driver = NULL;
+	machine->nvidia_peermem = machine->nvidia_open = false;
 }

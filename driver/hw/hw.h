@@ -10,7 +10,25 @@
  */
 struct hw_machine;
 
+/* What can be read on its own; later ones look at what earlier ones found. */
+enum {
+	HW_PART_NODE = 1 << 0, /* NUMA, DMI, kernel modules */
+	HW_PART_PCI = 1 << 1,
+	HW_PART_NET = 1 << 2, /* links */
+	HW_PART_IP = 1 << 3, /* addresses, routes, rules, neighbours */
+	HW_PART_RDMA = 1 << 4,
+	HW_PART_GPU = 1 << 5,
+	HW_PART_ALL = (1 << 6) - 1
+};
+
 int hw_read(const char *root, struct hw_machine **ret, struct err *err)
+	__attribute__((warn_unused_result));
+
+/*
+ * Read some parts again, in place; the others, with their warnings, stay as they are.  On error (an
+ * unreadable root) the machine is as before.
+ */
+int hw_read_again(const char *root, unsigned int parts, struct hw_machine *machine, struct err *err)
 	__attribute__((warn_unused_result));
 struct hw_machine *hw_free(struct hw_machine *machine); /* NULL is fine; returns NULL */
 

@@ -189,6 +189,9 @@ static bool read_function(const struct hw_root *root, const char *name, struct h
 		.driver = hw_link_base(root, dir, "driver"),
 		.physfn = hw_link_base(root, dir, "physfn"),
 		.num_vfs = hw_attr_int(root, dir, "sriov_numvfs", 0),
+		.link = { HW_UNKNOWN, HW_UNKNOWN, HW_UNKNOWN, HW_UNKNOWN },
+		.iommu_group = HW_UNKNOWN,
+		.acs = HW_UNKNOWN,
 	};
 	if (pci->numa_node < 0)
 		pci->numa_node = HW_UNKNOWN;
@@ -223,7 +226,7 @@ void hw_read_pci(const struct hw_root *root, struct hw_machine *machine)
 	strlist_done(&names);
 }
 
-void hw_pci_done(struct hw_pci *pci)
+static void pci_done(struct hw_pci *pci)
 {
 	free(pci->bus_id);
 	free(pci->path);
@@ -231,4 +234,13 @@ void hw_pci_done(struct hw_pci *pci)
 	free(pci->physfn);
 	free(pci->vpd_sn);
 	free(pci->vpd_v3);
+}
+
+void hw_clear_pci(struct hw_machine *machine)
+{
+	for (size_t i = 0; i < machine->n_pci; i++)
+		pci_done(&machine->pci[i]);
+	free(machine->pci);
+	machine->pci = NULL;
+	machine->n_pci = machine->cap_pci = 0;
 }

@@ -104,6 +104,9 @@ static void read_ports(const struct hw_root *root, const char *dir, struct hw_rd
 			.phys_state = state_word(root, port_dir, "phys_state"),
 			.link_layer = hw_attr(root, port_dir, "link_layer"),
 			.rate_gbps = rate(root, port_dir),
+			.lid = HW_UNKNOWN,
+			.sm_lid = HW_UNKNOWN,
+			.active_mtu = HW_UNKNOWN,
 		};
 		read_gids(root, port_dir, port);
 	}
@@ -185,7 +188,7 @@ void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine)
 	strlist_done(&names);
 }
 
-void hw_rdma_done(struct hw_rdma *rdma)
+static void rdma_done(struct hw_rdma *rdma)
 {
 	for (size_t i = 0; i < rdma->n_ports; i++) {
 		struct hw_rdma_port *port = &rdma->ports[i];
@@ -203,8 +206,23 @@ void hw_rdma_done(struct hw_rdma *rdma)
 	free(rdma->ports);
 	free(rdma->name);
 	free(rdma->bus_id);
+	free(rdma->sf_parent);
+	free(rdma->parent);
+	free(rdma->node_guid);
 	free(rdma->sys_image_guid);
+	free(rdma->hca_type);
+	free(rdma->data_direct);
 	free(rdma->fw_ver);
 	free(rdma->board_id);
 	free(rdma->uverbs);
+}
+
+void hw_clear_rdma(struct hw_machine *machine)
+{
+	for (size_t i = 0; i < machine->n_rdma; i++)
+		rdma_done(&machine->rdma[i]);
+	free(machine->rdma);
+	machine->rdma = NULL;
+	machine->n_rdma = machine->cap_rdma = 0;
+	machine->rdma_cm_major = machine->rdma_cm_minor = HW_UNKNOWN;
 }

@@ -3,8 +3,6 @@
 
 #include "base/mem.h"
 
-#define CPUINFO_MAX (8 * 1024 * 1024)
-
 void hw_warn(struct hw_machine *machine, const char *code, const char *object, const char *fmt, ...)
 {
 	struct hw_warning *w =
@@ -12,7 +10,7 @@ void hw_warn(struct hw_machine *machine, const char *code, const char *object, c
 	va_list ap;
 
 	va_start(ap, fmt);
-	*w = (struct hw_warning){ code, xstrdup(object), xvasprintf(fmt, ap) };
+	*w = (struct hw_warning){ machine->part, code, xstrdup(object), xvasprintf(fmt, ap) };
 	va_end(ap);
 }
 
@@ -20,7 +18,7 @@ void hw_unreadable(struct hw_machine *machine, const char *code, const char *obj
 		   const char *what, int r)
 {
 	hw_warn(machine, code, object, "cannot read the %s: %s", what, strerror(-r));
-	machine->incomplete = true;
+	machine->incomplete |= machine->part;
 }
 
 void hw_parse_dev(const char *text, int *major, int *minor)
@@ -38,55 +36,80 @@ void hw_parse_dev(const char *text, int *major, int *minor)
 	}
 }
 
-/* x86 tells by a CPU flag; others by the texts that the firmware of a virtual machine carries. */
-static bool is_virtual(const struct hw_root *root, const struct hw_machine *machine)
+static const struct {
+	unsigned int part;
+	void (*read)(const struct hw_root *root, struct hw_machine *machine);
+	void (*clear)(struct hw_machine *machine);
+} readers[] = {
+	{ HW_PART_NODE, hw_read_node, hw_clear_node },
+	{ HW_PART_PCI, hw_read_pci, hw_clear_pci },
+	{ HW_PART_NET, hw_read_net, hw_clear_net },
+	{ HW_PART_IP, hw_read_ip, hw_clear_ip },
+	/* after the links: software devices run on one */
+	{ HW_PART_RDMA, hw_read_rdma, hw_clear_rdma },
+	{ HW_PART_GPU, hw_read_gpus, hw_clear_gpus },
+};
+
+static void clear_warnings(struct hw_machine *machine, unsigned int parts)
 {
-	static const char *const vendors[] = { "QEMU", "VMware, Inc.", "Xen", "Google",
-					       "Amazon EC2" };
-	_cleanup_free_ char *cpuinfo = NULL;
-	const char *vendor = machine->dmi_vendor, *product = machine->dmi_product;
+	size_t n = 0;
 
-	if (hw_root_read(root, "proc/cpuinfo", CPUINFO_MAX, &cpuinfo, NULL) == 0) {
-		const char *flags = strstr(cpuinfo, "\nflags");
-		const char *found = flags ? strstr(flags, " hypervisor") : NULL;
+	for (size_t i = 0; i < machine->n_warnings; i++) {
+		struct hw_warning *w = &machine->warnings[i];
 
-		/* A file with flags answers for itself: cloud vendors sell bare metal too. */
-		if (flags)
-			return found != NULL;
+		if (w->part & parts) {
+			free(w->object);
+			free(w->message);
+		} else {
+			machine->warnings[n++] = *w;
+		}
 	}
-	if (!vendor)
-		return false;
-	if (streq(vendor, "Microsoft Corporation"))
-		return product && streq(product, "Virtual Machine");
-	if (product && (strstr(product, ".metal") || strstr(product, "-metal")))
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++)
-		if (streq(vendor, vendors[i]))
-			return true;
-	return false;
+	machine->n_warnings = n;
 }
 
-int hw_read(const char *root, struct hw_machine **ret, struct err *err)
+static void clear(struct hw_machine *machine, unsigned int parts)
 {
-	struct hw_machine *m;
+	for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
+		if (readers[i].part & parts)
+			readers[i].clear(machine);
+	clear_warnings(machine, parts);
+	machine->incomplete &= ~parts;
+}
+
+int hw_read_again(const char *root, unsigned int parts, struct hw_machine *machine, struct err *err)
+{
+	bool exhausted;
 	struct hw_root r;
 	int code = hw_root_open(root, &r, err);
 
 	if (code < 0)
 		return code;
-	m = xnew(struct hw_machine);
-	r.exhausted = &m->incomplete;
-	hw_read_pci(&r, m);
-	hw_read_net(&r, m);
-	hw_read_routes(&r, m);
-	hw_read_rdma(&r, m); /* after the links: software devices run on one */
-	hw_read_gpus(&r, m);
-	m->dmi_vendor = hw_attr(&r, "sys/class/dmi/id", "sys_vendor");
-	m->dmi_product = hw_attr(&r, "sys/class/dmi/id", "product_name");
-	m->hypervisor = is_virtual(&r, m);
+	clear(machine, parts);
+	r.exhausted = &exhausted;
+	for (size_t i = 0; i < ARRAY_SIZE(readers); i++) {
+		if (!(readers[i].part & parts))
+			continue;
+		exhausted = false;
+		machine->part = readers[i].part;
+		readers[i].read(&r, machine);
+		if (exhausted)
+			machine->incomplete |= machine->part;
+	}
+	machine->part = 0;
 	hw_root_close(&r);
-	*ret = m;
 	return 0;
+}
+
+int hw_read(const char *root, struct hw_machine **ret, struct err *err)
+{
+	struct hw_machine *m = xnew(struct hw_machine);
+	int r = hw_read_again(root, HW_PART_ALL, m, err);
+
+	if (r < 0)
+		hw_free(m);
+	else
+		*ret = m;
+	return r;
 }
 
 /* Both kinds of devices begin with their name, by which the arrays are sorted. */
@@ -115,27 +138,8 @@ struct hw_machine *hw_free(struct hw_machine *machine)
 {
 	if (!machine)
 		return NULL;
-	for (size_t i = 0; i < machine->n_pci; i++)
-		hw_pci_done(&machine->pci[i]);
-	for (size_t i = 0; i < machine->n_netdevs; i++)
-		hw_netdev_done(&machine->netdevs[i]);
-	for (size_t i = 0; i < machine->n_rdma; i++)
-		hw_rdma_done(&machine->rdma[i]);
-	for (size_t i = 0; i < machine->n_gpus; i++)
-		hw_gpu_done(&machine->gpus[i]);
-	for (size_t i = 0; i < machine->n_warnings; i++) {
-		free(machine->warnings[i].object);
-		free(machine->warnings[i].message);
-	}
-	free(machine->pci);
-	free(machine->netdevs);
-	free(machine->rdma);
-	free(machine->gpus);
+	clear(machine, HW_PART_ALL);
 	free(machine->warnings);
-	strlist_done(&machine->default_routes);
-	free(machine->dmi_vendor);
-	free(machine->dmi_product);
-	free(machine->nvidia_driver);
 	free(machine);
 	return NULL;
 }

@@ -15,22 +15,26 @@
 #define HW_MAX_PORTS 64
 #define HW_MAX_GIDS 1024
 
+void hw_read_node(const struct hw_root *root, struct hw_machine *machine);
 void hw_read_pci(const struct hw_root *root, struct hw_machine *machine);
 void hw_read_net(const struct hw_root *root, struct hw_machine *machine);
-void hw_read_routes(const struct hw_root *root, struct hw_machine *machine);
+void hw_read_ip(const struct hw_root *root, struct hw_machine *machine);
 void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine);
 void hw_read_gpus(const struct hw_root *root, struct hw_machine *machine);
 
-void hw_pci_done(struct hw_pci *pci);
-void hw_netdev_done(struct hw_netdev *netdev);
-void hw_rdma_done(struct hw_rdma *rdma);
-void hw_gpu_done(struct hw_gpu *gpu);
+/* Forget what the reader of that name has filled in. */
+void hw_clear_node(struct hw_machine *machine);
+void hw_clear_pci(struct hw_machine *machine);
+void hw_clear_net(struct hw_machine *machine);
+void hw_clear_ip(struct hw_machine *machine);
+void hw_clear_rdma(struct hw_machine *machine);
+void hw_clear_gpus(struct hw_machine *machine);
 
-/* "code" must be static. */
+/* A warning of the part that is being read.  "code" must be static. */
 void hw_warn(struct hw_machine *machine, const char *code, const char *object, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Warn with "code" that list "object" ("what") cannot be read; the machine is incomplete. */
+/* Warn with "code" that list "object" ("what") cannot be read; the part is incomplete. */
 void hw_unreadable(struct hw_machine *machine, const char *code, const char *object,
 		   const char *what, int r);
 
