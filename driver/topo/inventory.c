@@ -10,6 +10,13 @@ struct inventory *inventory_ref(struct inventory *inv)
 	return inv;
 }
 
+static void free_texts(char **texts)
+{
+	for (size_t i = 0; texts && texts[i]; i++)
+		free(texts[i]);
+	free(texts);
+}
+
 static void free_port(struct topo_port *port)
 {
 	for (size_t i = 0; i < port->n_gids; i++) {
@@ -30,6 +37,8 @@ static void free_nic(struct topo_nic *nic)
 	for (size_t i = 0; i < nic->n_children; i++) {
 		free(nic->children[i].netdev);
 		free(nic->children[i].kind);
+		free(nic->children[i].rdma_device);
+		free(nic->children[i].bus_id);
 	}
 	free(nic->ports);
 	free(nic->children);
@@ -38,6 +47,10 @@ static void free_nic(struct topo_nic *nic)
 	free(nic->driver);
 	free(nic->firmware);
 	free(nic->board_id);
+	free(nic->hca_type);
+	free(nic->master);
+	free_texts(nic->lag_members);
+	free(nic->numa_nodes);
 	free(nic->netdev);
 	free(nic->rdma_device);
 	free(nic->uverbs);
@@ -56,15 +69,15 @@ static void free_gpu(struct topo_gpu *gpu)
 	free(gpu->model);
 	free(gpu->uuid);
 	free(gpu->driver_version);
+	free(gpu->partition);
+	free(gpu->numa_nodes);
 	free(gpu->pcie_root);
 	free(gpu->pcie_switch);
 }
 
 static void free_card(struct topo_card *card)
 {
-	for (size_t i = 0; card->agreement && card->agreement[i]; i++)
-		free(card->agreement[i]);
-	free(card->agreement);
+	free_texts(card->agreement);
 	free(card->id);
 	free(card->members);
 	free(card->dma_bus_id);
@@ -92,6 +105,7 @@ struct inventory *inventory_unref(struct inventory *inv)
 	free(inv->warnings);
 	free(inv->node_name);
 	free(inv->platform);
+	free_texts(inv->environment);
 	free(inv->nvlink_domain);
 	free(inv);
 	return NULL;

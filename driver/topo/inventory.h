@@ -17,7 +17,7 @@
  */
 #define TOPO_UNKNOWN (-1)
 
-enum tri { TRI_UNKNOWN, TRI_UNSUPPORTED, TRI_SUPPORTED };
+enum tri { TRI_UNKNOWN, TRI_UNSUPPORTED, TRI_SUPPORTED, TRI_NO = TRI_UNSUPPORTED, TRI_YES };
 enum topo_role { ROLE_UNKNOWN, ROLE_RAIL, ROLE_FRONTEND, ROLE_STORAGE };
 enum topo_class {
 	CLASS_UNKNOWN,
@@ -29,7 +29,19 @@ enum topo_class {
 };
 /* From near to far, as in "nvidia-smi topo -m"; a smaller value is nearer. */
 enum path_class { PATH_PIX, PATH_PXB, PATH_PHB, PATH_NODE, PATH_SYS, PATH_UNKNOWN };
-enum pcie_root_policy { PCIE_ROOT_AUTO, PCIE_ROOT_FUNCTION, PCIE_ROOT_DATA_DIRECT };
+enum pcie_root_policy {
+	PCIE_ROOT_AUTO,
+	PCIE_ROOT_FUNCTION,
+	PCIE_ROOT_DATA_DIRECT,
+	PCIE_ROOT_LIST /* effective and own root as a list attribute */
+};
+
+/* The PCI Express link of a device; TOPO_UNKNOWN each. */
+struct topo_link {
+	int speed_mts, max_speed_mts; /* megatransfers per second */
+	int width, max_width; /* lanes */
+	enum tri degraded; /* below what both ends of the link can do */
+};
 
 struct topo_gid {
 	unsigned int index;
@@ -47,33 +59,45 @@ struct topo_port {
 
 struct topo_child {
 	char *netdev, *kind; /* "ipvlan", "macvlan", "vlan", "vf", "sf" */
+	char *rdma_device; /* of a subfunction or VF */
+	char *bus_id; /* of a VF */
 };
 
 struct topo_nic {
 	char *name; /* "nic-0000-03-00-0" */
 	char *bus_id; /* "0000:03:00.0" */
 	unsigned int vendor_id, device_id;
-	char *driver, *firmware, *board_id;
+	char *driver, *firmware, *board_id, *hca_type; /* hca_type: "MT4131" */
+	struct topo_link link;
+	int iommu_group;
 	char *netdev, *rdma_device;
 	char *uverbs; /* "uverbs0" */
 	int uverbs_major, uverbs_minor;
 	int mtu;
 	char *oper_state; /* of the netdev: "up", "down" */
+	char *master; /* the bond, bridge or VRF that the netdev is part of */
+	char **lag_members; /* netdevs that its RDMA device serves too; NULL-terminated or NULL */
 	enum topo_role role;
+	const char *role_source; /* "config", "platform", "default-route", …; static, NULL */
 	int rail, rail_group;
 	const char *rail_source; /* "netdev-name", "root-order", "config"; static */
+	enum tri rail_routed; /* its rail's subnet has a route, from its addresses too */
 	int card; /* index into inventory->cards */
 	int pf_index, pf_count;
 	bool standalone; /* may be handed out alone */
 	bool withheld; /* not handed out: perhaps the node itself uses it */
+	bool excluded; /* not handed out: the administrator said so */
 	bool is_vf;
 	char *pf_bus_id;
 	int numa_node;
-	char *pcie_root; /* by policy: what is published */
+	int *numa_nodes; /* with topo_options.numa_lists: own node, then the equally near ones */
+	size_t n_numa_nodes;
+	char *pcie_root; /* by policy: what is published; with the policy "list" the effective one */
 	char *function_pcie_root; /* of the function itself */
 	char *dma_bus_id; /* its Data Direct function */
 	char *pcie_switch;
 	enum tri hairpin, cross_rail;
+	const char *hairpin_source, *cross_rail_source; /* "platform", "config"; static, NULL */
 	int num_vfs; /* enabled */
 	struct topo_port *ports;
 	size_t n_ports;
@@ -90,7 +114,13 @@ struct topo_gpu {
 	unsigned int vendor_id, device_id;
 	char *model, *uuid, *driver_version;
 	int minor;
+	char *partition; /* it is divided: "mig", "cpx"; NULL: not, or unknown */
+	int n_partitions;
+	struct topo_link link;
+	int iommu_group;
 	int numa_node;
+	int *numa_nodes; /* as of NICs */
+	size_t n_numa_nodes;
 	char *pcie_root, *pcie_switch;
 	const char *gdr; /* "dmabuf", "peermem", "none"; NULL unknown; static */
 	int rail_group;
@@ -109,6 +139,8 @@ struct topo_pair {
 	int gpu, nic; /* indexes */
 	enum path_class path;
 	int hops; /* bridge functions between the two */
+	enum tri
+		acs_redirect; /* a bridge between them sends peer-to-peer requests up to the root */
 	bool via_data_direct;
 	bool best;
 };
@@ -121,7 +153,8 @@ struct topo_warning {
 struct inventory {
 	int refs;
 	char *node_name; /* may be NULL */
-	char *platform; /* name of the platform table's row; NULL unknown */
+	char *platform; /* name of the platform file's entry; NULL unknown */
+	char **environment; /* "NAME=value" that the platform recommends; NULL-terminated or NULL */
 	enum topo_class topology_class;
 	bool virtual_machine;
 	int rail_count; /* of different rails; some between them may be missing */
@@ -168,9 +201,21 @@ const char *tri_name(enum tri value);
 char *device_name(const char *prefix, const char *bus_id);
 
 /* What an administrator decides. */
+struct platforms;
+
 struct topo_options {
 	enum pcie_root_policy pcie_root;
+	bool numa_lists; /* fill numa_nodes (needs DRAListTypeAttributes in the cluster) */
 	const char *node_name;
+	const char *nvlink_domain; /* ClusterUUID.CliqueID; NULL unknown */
+	const struct platforms *platforms; /* topo/platform.h; NULL: the shipped ones */
+
+	/*
+	 * Patterns of NICs that are handed out (NULL or none: all) and of those that are not: a PCI
+	 * address, the name of a link, "vendor:device" or "role=storage", each with "*" and "?".
+	 */
+	const struct strlist *include, *exclude;
+	const struct strlist *node_addresses; /* IP addresses of the node itself; NULL unknown */
 
 	/*
 	 * Addresses of NICs that the node itself used before: they stay its own while a link is

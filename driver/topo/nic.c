@@ -71,6 +71,8 @@ static void add_gpu(struct builder *b, const struct hw_pci *pci, const char *ven
 		.vendor_id = pci->vendor,
 		.device_id = pci->device,
 		.minor = TOPO_UNKNOWN,
+		.n_partitions = TOPO_UNKNOWN,
+		.iommu_group = pci->iommu_group,
 		.numa_node = pci->numa_node,
 		.pcie_root = pcie_root_of(pci->bus_id, pci->path),
 		.pcie_switch = xstrdup_null(place_switch(place)),
@@ -172,7 +174,10 @@ static void add_child(struct builder *b, const struct owned *parent, const char 
 	nic = &b->inv->nics[parent->nic];
 	n = nic->n_children++;
 	nic->children = xrealloc(nic->children, nic->n_children, sizeof(*nic->children));
-	nic->children[n] = (struct topo_child){ xstrdup(netdev), xstrdup(kind) };
+	nic->children[n] = (struct topo_child){
+		.netdev = xstrdup(netdev),
+		.kind = xstrdup(kind),
+	};
 }
 
 /* Links on the NIC's own link, links of its VFs and subfunctions; by name. */
@@ -283,6 +288,8 @@ static void add_nic(struct builder *b, const struct hw_pci *pci, struct owned *o
 		.driver = xstrdup_null(pci->driver),
 		.firmware = xstrdup_null(rdma->fw_ver),
 		.board_id = xstrdup_null(rdma->board_id),
+		.hca_type = xstrdup_null(rdma->hca_type),
+		.iommu_group = pci->iommu_group,
 		.netdev = netdev ? xstrdup(netdev->name) : NULL,
 		.rdma_device = xstrdup(rdma->name),
 		.uverbs = xstrdup_null(rdma->uverbs),

@@ -368,7 +368,7 @@ static void test_data_direct_shared(void **state)
 
 static void test_gid(void **state)
 {
-	struct topo_child child = { (char[]){ "ipvl" }, (char[]){ "ipvlan" } };
+	struct topo_child child = { .netdev = (char[]){ "ipvl" }, .kind = (char[]){ "ipvlan" } };
 	struct topo_nic nic = { .netdev = (char[]){ "eth" }, .children = &child };
 	char v1[] = "IB/RoCE v1", v2[] = "RoCE v2", own[] = "eth", link[] = "Ethernet";
 	char local[] = "fe80:0000:0000:0000:0000:0000:0000:0001", ula[] = "fd00::1";
