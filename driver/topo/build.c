@@ -45,6 +45,7 @@ struct inventory *topo_build(const struct hw_machine *machine, const struct topo
 	topo_set_class(&b);
 	topo_set_best(&b);
 	topo_set_rails(&b);
+	topo_keep_bridges(&b);
 
 	for (size_t i = 0; i < inv->n_nics; i++)
 		place_done(&b.nics[i].place);

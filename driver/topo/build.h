@@ -47,6 +47,7 @@ void topo_add_pairs(struct builder *b); /* all paths */
 void topo_set_class(struct builder *b);
 void topo_set_best(struct builder *b); /* best pairs, best_gpu and best_path of NICs */
 void topo_set_rails(struct builder *b); /* remaining roles, rails, rail groups */
+void topo_keep_bridges(struct builder *b);
 
 /* "code" must be static. */
 void topo_warn(struct builder *b, const char *code, const char *object, const char *fmt, ...)

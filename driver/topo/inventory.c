@@ -17,6 +17,13 @@ static void free_texts(char **texts)
 	free(texts);
 }
 
+static void free_bridges(struct topo_bridge *bridges, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(bridges[i].bus_id);
+	free(bridges);
+}
+
 static void free_port(struct topo_port *port)
 {
 	for (size_t i = 0; i < port->n_gids; i++) {
@@ -60,6 +67,7 @@ static void free_nic(struct topo_nic *nic)
 	free(nic->function_pcie_root);
 	free(nic->dma_bus_id);
 	free(nic->pcie_switch);
+	free_bridges(nic->bridges, nic->n_bridges);
 }
 
 static void free_gpu(struct topo_gpu *gpu)
@@ -73,6 +81,7 @@ static void free_gpu(struct topo_gpu *gpu)
 	free(gpu->numa_nodes);
 	free(gpu->pcie_root);
 	free(gpu->pcie_switch);
+	free_bridges(gpu->bridges, gpu->n_bridges);
 }
 
 static void free_card(struct topo_card *card)
@@ -171,6 +180,14 @@ const char *tri_name(enum tri value)
 	static const char *const names[] = { "unknown", "unsupported", "supported" };
 
 	return names[value];
+}
+
+const char *topo_bridge_type_name(enum topo_bridge_type type)
+{
+	static const char *const names[] = { "bridge", "root port", "switch upstream port",
+					     "switch downstream port", "bridge" };
+
+	return names[type];
 }
 
 char *device_name(const char *prefix, const char *bus_id)

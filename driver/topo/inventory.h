@@ -57,6 +57,23 @@ struct topo_port {
 	int gid_index; /* the RoCE v2 entry to use */
 };
 
+/* A bridge between the root complex and a device. */
+enum topo_bridge_type {
+	BRIDGE_UNKNOWN,
+	BRIDGE_ROOT_PORT,
+	BRIDGE_UPSTREAM, /* of a switch, towards the root */
+	BRIDGE_DOWNSTREAM,
+	BRIDGE_OTHER
+};
+
+struct topo_bridge {
+	char *bus_id;
+	unsigned int vendor_id, device_id; /* 0: unknown */
+	enum topo_bridge_type type;
+	struct topo_link link; /* the one above it */
+	int acs; /* ACS control bits (HW_ACS_…), 0 also without the capability; TOPO_UNKNOWN */
+};
+
 struct topo_child {
 	char *netdev, *kind; /* "ipvlan", "macvlan", "vlan", "vf", "sf" */
 	char *rdma_device; /* of a subfunction or VF */
@@ -96,6 +113,8 @@ struct topo_nic {
 	char *function_pcie_root; /* of the function itself */
 	char *dma_bus_id; /* its Data Direct function */
 	char *pcie_switch;
+	struct topo_bridge *bridges; /* from the root complex to where its DMA comes from; */
+	size_t n_bridges; /* none for VFs with a visible PF: those of the PF */
 	enum tri hairpin, cross_rail;
 	const char *hairpin_source, *cross_rail_source; /* "platform", "config"; static, NULL */
 	int num_vfs; /* enabled */
@@ -122,6 +141,8 @@ struct topo_gpu {
 	int *numa_nodes; /* as of NICs */
 	size_t n_numa_nodes;
 	char *pcie_root, *pcie_switch;
+	struct topo_bridge *bridges; /* from the root complex down to it */
+	size_t n_bridges;
 	const char *gdr; /* "dmabuf", "peermem", "none"; NULL unknown; static */
 	int rail_group;
 };
@@ -196,6 +217,7 @@ const char *topo_role_name(enum topo_role role);
 const char *topo_class_name(enum topo_class class);
 const char *path_class_name(enum path_class path);
 const char *tri_name(enum tri value);
+const char *topo_bridge_type_name(enum topo_bridge_type type);
 
 /* "0000:03:00.0" → "<prefix>-0000-03-00-0"; malloc'ed. */
 char *device_name(const char *prefix, const char *bus_id);
