@@ -18,6 +18,7 @@
 #include "cmd/agent.h"
 #include "cmd/cmd.h"
 #include "hw/machine.h"
+#include "topo/output.h"
 
 #define GRACE_US (20 * 1000000ULL)
 #define RESCAN_MIN_US (1000000ULL)

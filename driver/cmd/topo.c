@@ -9,6 +9,7 @@
 #include "cmd/offline.h"
 #include "cmd/published.h"
 #include "topo/inventory.h"
+#include "topo/output.h"
 
 enum output { OUTPUT_TREE, OUTPUT_JSON, OUTPUT_MATRIX };
 
@@ -25,7 +26,8 @@ static char *render(const struct inventory *inv, unsigned int output)
 	case OUTPUT_MATRIX:
 		return topo_to_matrix(inv);
 	default:
-		return topo_to_tree(inv, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
+		return topo_to_tree(inv,
+				    isatty(STDOUT_FILENO) && !getenv("NO_COLOR") ? TREE_COLOUR : 0);
 	}
 }
 

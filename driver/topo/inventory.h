@@ -2,7 +2,6 @@
 #ifndef TWINRAIL_TOPO_INVENTORY_H
 #define TWINRAIL_TOPO_INVENTORY_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -251,14 +250,5 @@ struct hw_machine;
 
 /* Facts → model.  No I/O.  Never fails: what cannot be established becomes a warning. */
 struct inventory *topo_build(const struct hw_machine *machine, const struct topo_options *options);
-
-/* The "NodeTopology" JSON of docs/design.md §6; new reference. */
-json_t *topo_to_json(const struct inventory *inv);
-
-/* The tree for people; malloc'ed text.  "color": ANSI colours. */
-char *topo_to_tree(const struct inventory *inv, bool color);
-
-/* Path classes of all GPUs and NICs as a table with a legend; malloc'ed text. */
-char *topo_to_matrix(const struct inventory *inv);
 
 #endif

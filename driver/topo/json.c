@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "topo/inventory.h"
+#include "topo/output.h"
 
 static void set_known(json_t *object, const char *key, int value)
 {
@@ -18,6 +18,74 @@ static void set_hex(json_t *object, const char *key, unsigned int value)
 	json_set_string(object, key, text);
 }
 
+static void set_tri(json_t *object, const char *key, enum tri value)
+{
+	if (value != TRI_UNKNOWN)
+		json_set_bool(object, key, value == TRI_YES);
+}
+
+/* 2.5 GT/s is the one generation that is no whole number. */
+static void set_speed(json_t *object, const char *key, int mts)
+{
+	if (mts > 0)
+		json_set(object, key,
+			 mts % 1000 ? json_real(mts / 1000.0) : json_new_int(mts / 1000));
+}
+
+static void set_link(json_t *object, const struct topo_link *link)
+{
+	json_t *o = json_new_object();
+
+	set_speed(o, "speedGTs", link->speed_mts);
+	set_speed(o, "maxSpeedGTs", link->max_speed_mts);
+	if (link->width > 0)
+		json_set_int(o, "width", link->width);
+	if (link->max_width > 0)
+		json_set_int(o, "maxWidth", link->max_width);
+	set_tri(o, "degraded", link->degraded);
+	if (json_object_size(o) > 0)
+		json_set(object, "pcieLink", o);
+	else
+		json_decref(o);
+}
+
+static void set_texts(json_t *object, const char *key, char *const *texts)
+{
+	json_t *array;
+
+	if (!texts || !texts[0])
+		return;
+	array = json_new_array();
+	for (size_t i = 0; texts[i]; i++)
+		json_add_string(array, texts[i]);
+	json_set(object, key, array);
+}
+
+static void set_numbers(json_t *object, const char *key, const int *numbers, size_t n)
+{
+	json_t *array;
+
+	if (n == 0)
+		return;
+	array = json_new_array();
+	for (size_t i = 0; i < n; i++)
+		json_add(array, json_new_int(numbers[i]));
+	json_set(object, key, array);
+}
+
+/* Addresses of the bridges from the root complex down. */
+static void set_bridges(json_t *object, const struct topo_bridge *bridges, size_t n)
+{
+	json_t *array;
+
+	if (n == 0)
+		return;
+	array = json_new_array();
+	for (size_t i = 0; i < n; i++)
+		json_add_string(array, bridges[i].bus_id);
+	json_set(object, "bridges", array);
+}
+
 static json_t *node_json(const struct inventory *inv)
 {
 	json_t *o = json_new_object();
@@ -29,6 +97,7 @@ static json_t *node_json(const struct inventory *inv)
 	json_set_int(o, "railCount", inv->rail_count);
 	json_set_bool(o, "virtual", inv->virtual_machine);
 	json_set_string(o, "nvlinkDomain", inv->nvlink_domain);
+	set_texts(o, "environment", inv->environment);
 	return o;
 }
 
@@ -44,8 +113,17 @@ static json_t *gpu_json(const struct topo_gpu *gpu)
 	json_set_string(o, "uuid", gpu->uuid);
 	set_known(o, "minor", gpu->minor);
 	set_known(o, "numaNode", gpu->numa_node);
+	set_numbers(o, "numaNodes", gpu->numa_nodes, gpu->n_numa_nodes);
 	json_set_string(o, "pcieRoot", gpu->pcie_root);
 	json_set_string(o, "pcieSwitch", gpu->pcie_switch);
+	set_bridges(o, gpu->bridges, gpu->n_bridges);
+	set_link(o, &gpu->link);
+	set_known(o, "iommuGroup", gpu->iommu_group);
+	json_set_string(o, "driverVersion", gpu->driver_version);
+	json_set_string(o, "gdr", gpu->gdr);
+	json_set_string(o, "partition", gpu->partition);
+	set_known(o, "partitions", gpu->n_partitions);
+	set_known(o, "railGroup", gpu->rail_group);
 	return o;
 }
 
@@ -82,6 +160,8 @@ static json_t *children_json(const struct topo_nic *nic)
 
 		json_set_string(child, "netdev", nic->children[i].netdev);
 		json_set_string(child, "kind", nic->children[i].kind);
+		json_set_string(child, "rdmaDevice", nic->children[i].rdma_device);
+		json_set_string(child, "busID", nic->children[i].bus_id);
 		json_add(children, child);
 	}
 	return children;
@@ -98,10 +178,16 @@ static json_t *nic_json(const struct inventory *inv, const struct topo_nic *nic)
 	json_set_string(o, "driver", nic->driver);
 	json_set_string(o, "netdev", nic->netdev);
 	json_set_string(o, "rdmaDevice", nic->rdma_device);
+	json_set_string(o, "master", nic->master);
+	set_texts(o, "lagMembers", nic->lag_members);
 	json_set_string(o, "role", topo_role_name(nic->role));
+	json_set_string(o, "roleSource", nic->role_source);
+	if (nic->excluded)
+		json_set_bool(o, "excluded", true);
 	set_known(o, "rail", nic->rail);
 	set_known(o, "railGroup", nic->rail_group);
 	json_set_string(o, "railSource", nic->rail_source);
+	set_tri(o, "railRouted", nic->rail_routed);
 	json_set_string(o, "cardId", nic->card >= 0 ? inv->cards[nic->card].id : NULL);
 	set_known(o, "pfIndex", nic->pf_index);
 	set_known(o, "pfCount", nic->pf_count);
@@ -109,13 +195,21 @@ static json_t *nic_json(const struct inventory *inv, const struct topo_nic *nic)
 	json_set_bool(o, "isVF", nic->is_vf);
 	json_set_string(o, "pfBusID", nic->pf_bus_id);
 	set_known(o, "numaNode", nic->numa_node);
+	set_numbers(o, "numaNodes", nic->numa_nodes, nic->n_numa_nodes);
 	json_set_string(o, "pcieRoot", nic->pcie_root);
 	json_set_string(o, "functionPcieRoot", nic->function_pcie_root);
 	json_set_string(o, "dmaBusID", nic->dma_bus_id);
 	json_set_string(o, "pcieSwitch", nic->pcie_switch);
+	set_bridges(o, nic->bridges, nic->n_bridges);
+	set_link(o, &nic->link);
+	set_known(o, "iommuGroup", nic->iommu_group);
 	json_set_string(o, "hairpin", tri_name(nic->hairpin));
+	json_set_string(o, "hairpinSource", nic->hairpin_source);
 	json_set_string(o, "crossRail", tri_name(nic->cross_rail));
+	json_set_string(o, "crossRailSource", nic->cross_rail_source);
 	json_set_string(o, "firmware", nic->firmware);
+	json_set_string(o, "boardID", nic->board_id);
+	json_set_string(o, "hcaType", nic->hca_type);
 	for (size_t i = 0; i < nic->n_ports; i++)
 		json_add(ports, port_json(&nic->ports[i]));
 	json_set(o, "ports", ports);
@@ -155,6 +249,7 @@ static json_t *pair_json(const struct inventory *inv, const struct topo_pair *pa
 	set_known(o, "hops", pair->hops);
 	json_set_string(o, "via", pair->via_data_direct ? "data-direct" : "function");
 	json_set_bool(o, "best", pair->best);
+	set_tri(o, "acsRedirect", pair->acs_redirect);
 	return o;
 }
 

@@ -2,7 +2,7 @@
 /* The table of path classes, in the manner of "nvidia-smi topo -m". */
 #include "base/mem.h"
 #include "base/str.h"
-#include "topo/inventory.h"
+#include "topo/output.h"
 
 /* What people call a NIC: its link, else its RDMA device. */
 static const char *short_name(const struct topo_nic *nic)

@@ -5,7 +5,7 @@
  */
 #include "base/mem.h"
 #include "base/str.h"
-#include "topo/inventory.h"
+#include "topo/output.h"
 
 struct node {
 	char *text;
@@ -221,9 +221,9 @@ static int cmp_node(const void *a, const void *b)
 	return strcmp((*x)->text, (*y)->text);
 }
 
-char *topo_to_tree(const struct inventory *inv, bool color)
+char *topo_to_tree(const struct inventory *inv, unsigned int flags)
 {
-	struct tree t = { .inv = inv, .colour = color };
+	struct tree t = { .inv = inv, .colour = flags & TREE_COLOUR };
 	struct buf out = { 0 };
 
 	t.warned = xcalloc(inv->n_warnings, sizeof(bool));

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "topo/build.h"
+#include "topo/output.h"
 
 /* --- cards --- */
 
