@@ -15,8 +15,9 @@ enum output { OUTPUT_TREE, OUTPUT_JSON, OUTPUT_MATRIX };
 
 static const char *const outputs[] = { "tree", "json", "matrix", NULL };
 
-static char *render(const struct inventory *inv, unsigned int output)
+static char *render(const struct inventory *inv, unsigned int output, bool verbose)
 {
+	unsigned int flags = verbose ? TREE_VERBOSE : 0;
 	_cleanup_json_ json_t *json = NULL;
 
 	switch (output) {
@@ -26,12 +27,14 @@ static char *render(const struct inventory *inv, unsigned int output)
 	case OUTPUT_MATRIX:
 		return topo_to_matrix(inv);
 	default:
-		return topo_to_tree(inv,
-				    isatty(STDOUT_FILENO) && !getenv("NO_COLOR") ? TREE_COLOUR : 0);
+		if (isatty(STDOUT_FILENO) && !getenv("NO_COLOR"))
+			flags |= TREE_COLOUR;
+		return topo_to_tree(inv, flags);
 	}
 }
 
-static int show(const char *root, const char *node_name, unsigned int output, unsigned int policy)
+static int show(const char *root, const char *node_name, unsigned int output, unsigned int policy,
+		bool verbose)
 {
 	const struct topo_options options = {
 		.pcie_root = (enum pcie_root_policy)policy,
@@ -43,7 +46,7 @@ static int show(const char *root, const char *node_name, unsigned int output, un
 	inv = offline_inventory("topo", root, &options);
 	if (!inv)
 		return EXIT_USAGE;
-	text = render(inv, output);
+	text = render(inv, output, verbose);
 	if (inv->n_gpus == 0 && inv->n_nics == 0)
 		fprintf(stderr,
 			"twinrail topo: no GPU and no RDMA NIC found below %s; --root DIR shows a "
@@ -64,7 +67,8 @@ int cmd_topo(int argc, char **argv)
 		{ "node-name", 0, OPTION_STRING, &node_name, "NAME", "name shown for this node",
 		  NULL, 0 },
 		OPTION_ROOT(&root),
-		OPTION_VERBOSE(&verbose),
+		{ "verbose", 'v', OPTION_FLAG, &verbose, NULL,
+		  "show firmware, PCI ids and all bridges, log debug messages", NULL, 0 },
 		OPTION_LOG_FORMAT(&log_format),
 	};
 	const struct option_spec spec = {
@@ -82,7 +86,7 @@ int cmd_topo(int argc, char **argv)
 		if (node_name && !*node_name)
 			node_name = NULL;
 		log_init((enum log_format)log_format, verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
-		code = show(root, node_name, output, policy);
+		code = show(root, node_name, output, policy, verbose);
 	}
 	options_done(&o);
 	return code;
