@@ -128,13 +128,13 @@ static int load_vpd(const struct hw_root *root, const char *path, char *bus_id, 
 	size_t len = 0;
 	int r;
 
-	if (root->live && fstatat(root->fd, path, &st, 0) == 0 &&
+	if (root->live && !root->recorder && fstatat(root->fd, path, &st, 0) == 0 &&
 	    recall_vpd(bus_id, st.st_ino, ret))
 		return 0;
 	r = hw_root_read(root, path, VPD_MAX, &data, &len);
 	if (r == 0)
 		r = vpd_parse(data, len, ret);
-	if (r == 0 && root->live)
+	if (r == 0 && root->live && !root->recorder)
 		remember_vpd(bus_id, st.st_ino, ret);
 	return r;
 }

@@ -12,6 +12,7 @@
 #include "base/bus_id.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "hw/record.h"
 
 #define ATTR_MAX 4096
 #define ERRORS_MAX (4 * 1024 * 1024)
@@ -143,12 +144,17 @@ int hw_root_read(const struct hw_root *root, const char *path, size_t max, char 
 		 size_t *ret_len)
 {
 	_cleanup_close_ int fd = -1;
+	size_t len = 0;
 	int r = recorded_error(root, path);
 
-	if (r < 0)
-		return note_exhausted(root, r);
-	fd = open_below(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-	r = fd < 0 ? -errno : file_read_fd(fd, max, ret, ret_len);
+	if (r == 0) {
+		fd = open_below(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+		r = fd < 0 ? -errno : file_read_fd(fd, max, ret, &len);
+	}
+	if (root->recorder)
+		hw_record_file(root, root->fd, path, r, r < 0 ? NULL : *ret, len);
+	if (r == 0 && ret_len)
+		*ret_len = len;
 	return note_exhausted(root, r);
 }
 
@@ -187,6 +193,8 @@ char *hw_link(const struct hw_root *root, const char *dir, const char *name)
 	_cleanup_close_ int fd = open_below(root, path, O_PATH | O_NOFOLLOW);
 	ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target));
 
+	if (root->recorder)
+		hw_record_link(root, root->fd, path);
 	if (n <= 0 || n >= (ssize_t)sizeof(target) || !utf8_valid(target, (size_t)n))
 		return NULL;
 	return xstrndup(target, (size_t)n);
@@ -238,11 +246,18 @@ char *hw_link_path(const struct hw_root *root, const char *dir, const char *name
 int hw_list(const struct hw_root *root, const char *dir, size_t max, struct strlist *ret)
 {
 	struct strlist names = { 0 };
-	int fd = open_below(root, dir, O_RDONLY | O_DIRECTORY);
-	int r = note_exhausted(root, fd < 0 ? -errno : dir_list_fd(fd, &names));
+	int r = recorded_error(root, dir);
 
+	if (r == 0) {
+		int fd = open_below(root, dir, O_RDONLY | O_DIRECTORY);
+
+		r = fd < 0 ? -errno : dir_list_fd(fd, &names);
+	}
 	if (r == 0 && names.n > max)
 		r = -EFBIG;
+	if (root->recorder)
+		hw_record_list(root, root->fd, dir, r, &names);
+	note_exhausted(root, r);
 	if (r < 0)
 		strlist_done(&names);
 	else
@@ -254,6 +269,8 @@ bool hw_exists(const struct hw_root *root, const char *path)
 {
 	struct stat st;
 
+	if (root->recorder)
+		hw_record_exists(root, root->fd, path);
 	return stat_below(root, path, &st) == 0;
 }
 

@@ -20,10 +20,13 @@ struct hw_root_error {
 	int errnum;
 };
 
+struct hw_recorder;
+
 struct hw_root {
 	int fd;
 	bool live; /* the root is "/": the running machine */
 	bool *exhausted; /* set when a file cannot be read for lack of descriptors or memory */
+	struct hw_recorder *recorder; /* is told of everything that is read; NULL: nobody is */
 	struct hw_root_error *errors;
 	size_t n_errors, cap_errors;
 };
