@@ -7,6 +7,7 @@ int cmd_agent(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_slices(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 
 enum {
 	EXIT_OK = 0,

@@ -11,6 +11,7 @@ static const struct command {
 } commands[] = {
 	{ "agent", cmd_agent, "run the node driver (what the DaemonSet starts)" },
 	{ "topo", cmd_topo, "show the topology of this node" },
+	{ "explain", cmd_explain, "explain the path between a GPU and a NIC" },
 	{ "slices", cmd_slices, "show the ResourceSlices this node would publish" },
 	{ "snapshot", cmd_snapshot, "unpack a recorded machine into a directory for --root" },
 };
