@@ -4,76 +4,119 @@
 #include "base/str.h"
 #include "topo/output.h"
 
-/* What people call a NIC: its link, else its RDMA device. */
-static const char *short_name(const struct topo_nic *nic)
+/* VFs with a visible PF have its paths: their columns would say the same again. */
+static bool is_shown(const struct inventory *inv, const struct topo_nic *nic)
 {
-	if (nic->netdev)
-		return nic->netdev;
-	return nic->rdma_device ? nic->rdma_device : nic->name;
+	return !nic->pf_bus_id || !inventory_nic(inv, nic->pf_bus_id);
 }
 
-static int column_width(const struct topo_nic *nic)
+static void cell(struct buf *out, const char *text, int width)
 {
-	int width = (int)strlen(short_name(nic));
-
-	return width < 8 ? 8 : width;
+	buf_printf(out, "%-*s  ", width, text);
 }
 
-static void number(struct buf *out, int value)
+/* No white space at the end of lines. */
+static void end_line(struct buf *out)
 {
-	if (value >= 0)
-		buf_printf(out, "  %-10d", value);
-	else
-		buf_printf(out, "  %-10s", "-");
+	while (out->len > 0 && out->data[out->len - 1] == ' ')
+		out->len--;
+	buf_str(out, "\n");
 }
 
-static void rail_row(const struct inventory *inv, struct buf *out)
+static void number(struct buf *out, int value, int width)
 {
-	buf_printf(out, "%-20s", "rail");
+	_cleanup_free_ char *text = value >= 0 ? xasprintf("%d", value) : xstrdup("-");
+
+	cell(out, text, width);
+}
+
+/* "GPU0"…, "NIC0"…: short heads, whose full names stand in the legend. */
+static void print_heads(const struct inventory *inv, struct buf *out)
+{
+	size_t shown = 0;
+
+	cell(out, "", 6);
+	for (size_t n = 0; n < inv->n_nics; n++) {
+		_cleanup_free_ char *head = NULL;
+
+		if (!is_shown(inv, &inv->nics[n]))
+			continue;
+		head = xasprintf("NIC%zu", shown++);
+		cell(out, head, 7);
+	}
+	cell(out, "NUMA", 4);
+	buf_str(out, "rail group\n");
+}
+
+static void print_row(const struct inventory *inv, size_t g, struct buf *out)
+{
+	_cleanup_free_ char *head = xasprintf("GPU%zu", g);
+
+	cell(out, head, 6);
+	for (size_t n = 0; n < inv->n_nics; n++) {
+		const struct topo_pair *pair = inventory_pair(inv, g, n);
+		_cleanup_free_ char *text = NULL;
+
+		if (!is_shown(inv, &inv->nics[n]))
+			continue;
+		text = xasprintf("%s%s", path_class_name(pair->path), pair->best ? "*" : "");
+		cell(out, text, 7);
+	}
+	number(out, inv->gpus[g].numa_node, 4);
+	number(out, inv->gpus[g].rail_group, 10);
+	end_line(out);
+}
+
+static void print_rails(const struct inventory *inv, struct buf *out)
+{
+	cell(out, "rail", 6);
 	for (size_t n = 0; n < inv->n_nics; n++) {
 		const struct topo_nic *nic = &inv->nics[n];
-		_cleanup_free_ char *rail = nic->rail >= 0 ? xasprintf("%d", nic->rail)
-							   : xstrdup(topo_role_name(nic->role));
 
-		buf_printf(out, "  %-*s", column_width(nic), rail);
+		if (is_shown(inv, nic))
+			number(out, nic->rail, 7);
 	}
+	end_line(out);
+	cell(out, "NUMA", 6);
+	for (size_t n = 0; n < inv->n_nics; n++)
+		if (is_shown(inv, &inv->nics[n]))
+			number(out, inv->nics[n].numa_node, 7);
+	end_line(out);
+}
+
+static void print_names(const struct inventory *inv, struct buf *out)
+{
+	size_t shown = 0;
+
 	buf_str(out, "\n");
+	for (size_t g = 0; g < inv->n_gpus; g++) {
+		buf_printf(out, "GPU%zu: %s  %s", g, inv->gpus[g].name,
+			   inv->gpus[g].model ? inv->gpus[g].model : "");
+		end_line(out);
+	}
+	for (size_t n = 0; n < inv->n_nics; n++) {
+		const struct topo_nic *nic = &inv->nics[n];
+
+		if (!is_shown(inv, nic))
+			continue;
+		buf_printf(out, "NIC%zu: %s  %s  %s  %s\n", shown++, nic->name,
+			   nic->netdev ? nic->netdev : "-",
+			   nic->rdma_device ? nic->rdma_device : "-", topo_role_name(nic->role));
+	}
+	buf_str(out, "\n"
+		     "PIX   one switch            PXB   several switches\n"
+		     "PHB   one root complex      NODE  one NUMA node\n"
+		     "SYS   between NUMA nodes    *     best NICs of that GPU\n");
 }
 
 char *topo_to_matrix(const struct inventory *inv)
 {
 	struct buf out = { 0 };
-	struct strlist lines = { 0 };
-	char *text;
 
-	buf_printf(&out, "%-20s", "");
-	for (size_t n = 0; n < inv->n_nics; n++)
-		buf_printf(&out, "  %-*s", column_width(&inv->nics[n]), short_name(&inv->nics[n]));
-	buf_str(&out, "  NUMA        rail group\n");
-	for (size_t g = 0; g < inv->n_gpus; g++) {
-		buf_printf(&out, "%-20s", inv->gpus[g].name);
-		for (size_t n = 0; n < inv->n_nics; n++) {
-			const struct topo_pair *pair = inventory_pair(inv, g, n);
-			_cleanup_free_ char *cell = xasprintf("%s%s", path_class_name(pair->path),
-							      pair->best ? "*" : "");
-
-			buf_printf(&out, "  %-*s", column_width(&inv->nics[n]), cell);
-		}
-		number(&out, inv->gpus[g].numa_node);
-		number(&out, inv->gpus[g].rail_group);
-		buf_str(&out, "\n");
-	}
-	rail_row(inv, &out);
-	/* No white space at the end of lines. */
-	text = buf_take(&out);
-	strlist_split(&lines, text, '\n');
-	free(text);
-	for (size_t i = 0; i < lines.n; i++)
-		buf_printf(&out, "%s\n", str_rstrip(lines.items[i]));
-	strlist_done(&lines);
-	buf_str(&out, "\n"
-		      "PIX   one switch            PXB   several switches\n"
-		      "PHB   one root complex      NODE  one NUMA node\n"
-		      "SYS   between NUMA nodes    *     best NICs of that GPU\n");
+	print_heads(inv, &out);
+	for (size_t g = 0; g < inv->n_gpus; g++)
+		print_row(inv, g, &out);
+	print_rails(inv, &out);
+	print_names(inv, &out);
 	return buf_take(&out);
 }
