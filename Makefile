@@ -35,7 +35,8 @@ HARDEN := $(if $(SANITIZER),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong \
 	$(if $(CLANG),,-fstack-clash-protection) -fPIE
 OPT ?= $(if $(SANITIZER),-O1 -fno-omit-frame-pointer,-O2)
 SAN := $(if $(SANITIZER),-fsanitize=$(SANITIZER) -fno-sanitize-recover=all)
-CPPFLAGS += -D_GNU_SOURCE -DTWINRAIL_VERSION='"$(VERSION)"' -Idriver -I$(GEN)
+NETLINK_CPPFLAGS := $(shell $(PKG_CONFIG) --cflags libnl-3.0 2>/dev/null)
+CPPFLAGS += -D_GNU_SOURCE -DTWINRAIL_VERSION='"$(VERSION)"' -Idriver -I$(GEN) $(NETLINK_CPPFLAGS)
 CFLAGS += -std=gnu17 -g $(OPT) $(HARDEN) $(SAN) -pthread
 LDFLAGS += -pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed $(SAN) -pthread
 
@@ -47,7 +48,7 @@ GRPC_STATIC = -Wl,--start-group -l:libgrpc_unsecure.a -l:libgpr.a -l:libaddress_
 	-l:libupb.a -l:libcares.a -l:libre2.a -l:libz.a $(ABSL) -Wl,--end-group \
 	-l:libprotobuf-c.a -Wl,-Bstatic -lstdc++ -Wl,-Bdynamic -static-libgcc
 GRPC_LIBS = $(if $(SANITIZER),-lgrpc_unsecure -lgpr -lprotobuf-c,$(GRPC_STATIC))
-LIBS = $(GRPC_LIBS) $(shell $(PKG_CONFIG) --libs libcurl jansson yaml-0.1) -lm
+LIBS = $(GRPC_LIBS) $(shell $(PKG_CONFIG) --libs libcurl jansson yaml-0.1 libnl-3.0) -lm
 
 PROTOS := $(wildcard proto/*/*/*.proto proto/*/*.proto proto/*.proto)
 PROTO_C := $(PROTOS:proto/%.proto=$(GEN)/%.pb-c.c)

@@ -14,13 +14,14 @@
  *	             10.1.0.0/21 dev gpu0rdma0 table 101 metric 10
  *	             unreachable default dev lo
  *	rules        100: from 10.1.0.5 lookup 101
- *	             -6 100: to fd00::/8 iif eth0 oif eth1 lookup 101
+ *	             -6 100: from all to fd00::/8 iif eth0 oif eth1 lookup 101
  *	neighbours   10.1.0.1 dev gpu0rdma0 lladdr 00:00:5e:00:53:01 PERMANENT
  *	links        eth0 kind veth master vrf0
  *
- * A route of IPv6 that no address shows ("default dev eth0") begins with "-6 ".  Tables are numbers
- * or "main", "default", "local"; main when absent.  Words that are not known are passed over with
- * the one after them.  "links" has what sysfs does not tell of links that it has.
+ * A route or rule of IPv6 that no address shows ("default dev eth0") begins with "-6".  Tables are
+ * numbers or "main", "default", "local"; main when absent.  A line "nexthop …" goes on with the
+ * route above it.  Words that are not known are passed over.  "links" has what sysfs may not tell
+ * of the links that it has.
  */
 enum hw_ip_text {
 	HW_IP_ADDRESSES,
@@ -31,7 +32,7 @@ enum hw_ip_text {
 	HW_IP_TEXTS
 };
 
-/* Bounds of what is kept; lines and messages above them are left out with a warning. */
+/* Bounds of what is kept; more is left out with a warning. */
 #define HW_MAX_ADDRESSES 65536
 #define HW_MAX_ROUTES 65536
 #define HW_MAX_RULES 16384
