@@ -3,6 +3,7 @@
 
 #include "base/bus_id.h"
 #include "base/mem.h"
+#include "topo/numa.h"
 
 #define MAX_BRIDGES 64
 
@@ -34,7 +35,7 @@ void place_init(struct place *place, const struct hw_machine *machine, const str
 	struct buf complex = { 0 };
 	size_t first;
 
-	*place = (struct place){ .numa_node = pci->numa_node };
+	*place = (struct place){ .numa_node = numa_node_known(pci->numa_node) };
 	if (!pci->path)
 		return;
 	strlist_split(&parts, pci->path, '/');
@@ -55,6 +56,7 @@ void place_init(struct place *place, const struct hw_machine *machine, const str
 				.vendor = bridge ? bridge->vendor : 0,
 				.device = bridge ? bridge->device : 0,
 				.type = type,
+				.acs = bridge ? bridge->acs : HW_UNKNOWN,
 			};
 		}
 	}
@@ -90,12 +92,12 @@ const char *place_switch(const struct place *place)
 	return NULL;
 }
 
-/* TRI_UNKNOWN: a bridge whose kind is not known may be one. */
-static enum tri switch_below(const struct place *place, size_t from)
+/* Is one of these bridges an upstream port?  TRI_UNKNOWN: one whose kind is not known may be. */
+static enum tri has_switch(const struct place *place, size_t from, size_t to)
 {
 	enum tri found = TRI_UNSUPPORTED;
 
-	for (size_t i = from; i < place->n; i++) {
+	for (size_t i = from; i < to; i++) {
 		if (place->bridges[i].type == HW_PORT_UPSTREAM)
 			return TRI_SUPPORTED;
 		if (place->bridges[i].type == HW_PORT_UNKNOWN)
@@ -104,33 +106,45 @@ static enum tri switch_below(const struct place *place, size_t from)
 	return found;
 }
 
-/* Both are below bridge "common" - 1 of "a", the nearest that they share. */
+/*
+ * Both are below bridge "common" - 1 of "a", the nearest that they share.  It is part of a switch, or
+ * behind one, when an upstream port is among those that they share; a downstream port without one
+ * above it contradicts itself.
+ */
 static enum path_class path_below(const struct place *a, const struct place *b, size_t common)
 {
 	enum hw_port_type nearest = common ? a->bridges[common - 1].type : HW_PORT_ROOT;
-	enum tri below_a = switch_below(a, common), below_b = switch_below(b, common);
+	enum tri shared = has_switch(a, 0, common), below_a = has_switch(a, common, a->n),
+		 below_b = has_switch(b, common, b->n);
 
 	if (nearest == HW_PORT_UNKNOWN)
 		return PATH_UNKNOWN;
-	if (nearest != HW_PORT_UPSTREAM && nearest != HW_PORT_DOWNSTREAM)
-		return PATH_PHB;
+	if (nearest == HW_PORT_DOWNSTREAM && shared == TRI_UNSUPPORTED)
+		return PATH_UNKNOWN;
+	if (nearest != HW_PORT_DOWNSTREAM && shared != TRI_SUPPORTED)
+		return shared == TRI_UNKNOWN ? PATH_UNKNOWN : PATH_PHB;
 	if (below_a == TRI_SUPPORTED || below_b == TRI_SUPPORTED)
 		return PATH_PXB;
 	return below_a == TRI_UNKNOWN || below_b == TRI_UNKNOWN ? PATH_UNKNOWN : PATH_PIX;
 }
 
-enum path_class path_between(const struct place *a, const struct place *b, int *hops)
+size_t place_common(const struct place *a, const struct place *b)
 {
 	size_t common = 0;
 
+	while (common < a->n && common < b->n &&
+	       streq(a->bridges[common].bus_id, b->bridges[common].bus_id))
+		common++;
+	return common;
+}
+
+enum path_class path_between(const struct place *a, const struct place *b, int *hops)
+{
 	*hops = TOPO_UNKNOWN;
 	if (a->complex && b->complex && streq(a->complex, b->complex)) {
-		enum path_class path;
+		size_t common = place_common(a, b);
+		enum path_class path = path_below(a, b, common);
 
-		while (common < a->n && common < b->n &&
-		       streq(a->bridges[common].bus_id, b->bridges[common].bus_id))
-			common++;
-		path = path_below(a, b, common);
 		if (path != PATH_UNKNOWN)
 			*hops = (int)(a->n - common + b->n - common + (common > 0));
 		return path;

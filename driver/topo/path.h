@@ -18,6 +18,7 @@ struct place_bridge {
 	char *bus_id;
 	unsigned int vendor, device;
 	enum hw_port_type type; /* never UNKNOWN directly on the root bus */
+	int acs; /* as hw_pci.acs */
 };
 
 struct place {
@@ -36,6 +37,9 @@ bool place_is_unsure(const struct place *place);
 
 /* The first switch upstream port from the root complex towards the device; borrowed, or NULL. */
 const char *place_switch(const struct place *place);
+
+/* How many bridges, counted from the root complex, the two have in common.  Both are on one. */
+size_t place_common(const struct place *a, const struct place *b);
 
 /* docs/design.md §6.  *hops: bridge functions between the two, or TOPO_UNKNOWN. */
 enum path_class path_between(const struct place *a, const struct place *b, int *hops);
