@@ -30,6 +30,7 @@ struct inventory *topo_build(const struct hw_machine *machine, const struct topo
 		.virtual_machine = machine->hypervisor,
 		.rdma_cm_major = machine->rdma_cm_major,
 		.rdma_cm_minor = machine->rdma_cm_minor,
+		.nvlink_domain = xstrdup_null(b.options->nvlink_domain),
 	};
 	for (size_t i = 0; i < machine->n_warnings; i++)
 		topo_warn(&b, machine->warnings[i].code, machine->warnings[i].object, "%s",
@@ -42,6 +43,8 @@ struct inventory *topo_build(const struct hw_machine *machine, const struct topo
 	topo_set_roots(&b);
 	topo_set_frontends(&b);
 	topo_add_pairs(&b);
+	topo_set_links(&b);
+	topo_set_acs(&b);
 	topo_set_class(&b);
 	topo_set_best(&b);
 	topo_set_rails(&b);
@@ -51,6 +54,7 @@ struct inventory *topo_build(const struct hw_machine *machine, const struct topo
 		place_done(&b.nics[i].place);
 	for (size_t i = 0; i < inv->n_gpus; i++)
 		place_done(&b.gpus[i]);
+	free(b.functions);
 	free(b.nics);
 	free(b.gpus);
 	return inv;

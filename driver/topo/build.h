@@ -26,10 +26,19 @@ struct nic_facts {
 	int pf; /* of a VF: index of its PF; TOPO_UNKNOWN: not visible */
 };
 
+/* What belongs to machine->pci[i]; with 1,024 VFs nothing may be sought for each of them. */
+struct function_owns {
+	const struct hw_rdma *rdma;
+	const struct hw_netdev *link; /* of its first port */
+	int nic; /* index into inv->nics; TOPO_UNKNOWN: it is none */
+	bool in_lag; /* the RDMA device of another function serves its link, too */
+};
+
 struct builder {
 	const struct hw_machine *machine;
 	const struct topo_options *options;
 	struct inventory *inv;
+	struct function_owns *functions; /* as many as machine->pci */
 	struct nic_facts *nics; /* as many as inv->nics */
 	struct place *gpus; /* as many as inv->gpus */
 	bool root_order; /* on this platform the order of PCI roots is that of the rails */
@@ -39,11 +48,14 @@ struct builder {
 void topo_add_gpus(struct builder *b);
 void topo_set_platform(struct builder *b);
 void topo_add_nics(struct builder *b);
+void topo_add_children(struct builder *b); /* children, lag_members; part of topo_add_nics() */
 void topo_match_data_direct(struct builder *b); /* dma_bus_id of PFs */
 void topo_add_cards(struct builder *b); /* cards, standalone; may take dma_bus_id back */
 void topo_set_roots(struct builder *b); /* places, pcie_root, pcie_switch of NICs */
 void topo_set_frontends(struct builder *b); /* role of what the node itself uses */
 void topo_add_pairs(struct builder *b); /* all paths */
+void topo_set_links(struct builder *b); /* PCI Express links */
+void topo_set_acs(struct builder *b); /* acs_redirect of pairs; checks what Data Direct needs */
 void topo_set_class(struct builder *b);
 void topo_set_best(struct builder *b); /* best pairs, best_gpu and best_path of NICs */
 void topo_set_rails(struct builder *b); /* remaining roles, rails, rail groups */
@@ -57,6 +69,16 @@ void topo_warn(struct builder *b, const char *code, const char *object, const ch
 bool topo_may_have_data_direct(const struct topo_nic *nic);
 /* This node has Data Direct functions (15b3:2100). */
 bool topo_has_data_direct(const struct hw_machine *machine);
+
+/* "nvidia", "amd", "intel"; NULL: it is no GPU. */
+const char *topo_gpu_vendor(const struct hw_pci *pci);
+/* All functions by address as numbers; the caller frees the array. */
+const struct hw_pci **topo_sorted_functions(const struct hw_machine *machine);
+
+/* NULL: no such function. */
+struct function_owns *topo_function(const struct builder *b, const char *bus_id);
+/* The link of a port, not the representor of a VF or subfunction. */
+bool topo_is_uplink(const struct hw_netdev *netdev);
 
 /* A VF shows its PF, or inside a virtual machine at least the device id of a VF. */
 bool topo_is_vf(const struct hw_pci *pci);

@@ -368,7 +368,7 @@ static void set_root(struct builder *b, size_t i)
 	nic->pcie_switch = xstrdup_null(place_switch(&facts->place));
 	if (b->options->pcie_root == PCIE_ROOT_FUNCTION)
 		nic->pcie_root = xstrdup_null(nic->function_pcie_root);
-	else if (b->options->pcie_root == PCIE_ROOT_AUTO || dma)
+	else if (b->options->pcie_root != PCIE_ROOT_DATA_DIRECT || dma)
 		nic->pcie_root = TAKE_PTR(effective);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The functions: which PCI functions are GPUs and NICs, and their own facts. */
+/* Which PCI functions are NICs, and their own facts. */
 #include "topo/build.h"
 
 #include "base/bus_id.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "topo/numa.h"
 
 bool topo_may_have_data_direct(const struct topo_nic *nic)
 {
@@ -25,19 +26,6 @@ bool topo_is_vf(const struct hw_pci *pci)
 	return pci->physfn || (pci->vendor == VENDOR_MELLANOX && pci->device == 0x101e);
 }
 
-static const char *gpu_vendor(const struct hw_pci *pci)
-{
-	unsigned int class = pci->class >> 8;
-
-	if (pci->vendor == VENDOR_NVIDIA && (class == 0x0300 || class == 0x0302))
-		return "nvidia";
-	if (pci->vendor == VENDOR_AMD && (class == 0x1200 || class == 0x0380))
-		return "amd";
-	if (pci->vendor == VENDOR_INTEL && class == 0x0380)
-		return "intel";
-	return NULL;
-}
-
 static int cmp_pci(const void *a, const void *b)
 {
 	const struct hw_pci *const *x = a, *const *y = b;
@@ -45,8 +33,7 @@ static int cmp_pci(const void *a, const void *b)
 	return bus_id_cmp((*x)->bus_id, (*y)->bus_id);
 }
 
-/* All functions by address as numbers; the caller frees the array. */
-static const struct hw_pci **sorted_functions(const struct hw_machine *machine)
+const struct hw_pci **topo_sorted_functions(const struct hw_machine *machine)
 {
 	const struct hw_pci **sorted = xcalloc(machine->n_pci, sizeof(const struct hw_pci *));
 
@@ -56,150 +43,51 @@ static const struct hw_pci **sorted_functions(const struct hw_machine *machine)
 	return sorted;
 }
 
-static void add_gpu(struct builder *b, const struct hw_pci *pci, const char *vendor)
-{
-	const struct hw_machine *m = b->machine;
-	struct topo_gpu *gpu = array_push(b->inv->gpus, b->inv->n_gpus, b->cap_gpus);
-	size_t n_places = b->inv->n_gpus - 1;
-	struct place *place = array_push(b->gpus, n_places, b->cap_gpu_places);
-
-	place_init(place, m, pci);
-	*gpu = (struct topo_gpu){
-		.name = device_name("gpu", pci->bus_id),
-		.bus_id = xstrdup(pci->bus_id),
-		.vendor = vendor,
-		.vendor_id = pci->vendor,
-		.device_id = pci->device,
-		.minor = TOPO_UNKNOWN,
-		.n_partitions = TOPO_UNKNOWN,
-		.iommu_group = pci->iommu_group,
-		.numa_node = pci->numa_node,
-		.pcie_root = pcie_root_of(pci->bus_id, pci->path),
-		.pcie_switch = xstrdup_null(place_switch(place)),
-		.rail_group = TOPO_UNKNOWN,
-	};
-	if (pci->vendor == VENDOR_NVIDIA) {
-		gpu->driver_version = xstrdup_null(m->nvidia_driver);
-		gpu->gdr = m->nvidia_peermem ? "peermem" : NULL;
-	}
-	for (size_t i = 0; i < m->n_gpus; i++) {
-		const struct hw_gpu *hw = &m->gpus[i];
-
-		if (bus_id_cmp(hw->bus_id, pci->bus_id) != 0)
-			continue;
-		gpu->model = xstrdup_null(hw->model);
-		gpu->uuid = xstrdup_null(hw->uuid);
-		gpu->minor = hw->minor;
-		break;
-	}
-	if (!gpu->pcie_root)
-		topo_warn(b, "pcie-root-unknown", gpu->name,
-			  "its place in the PCI tree is not below a PCI root complex of this "
-			  "machine; pcieRoot is left out");
-}
-
-void topo_add_gpus(struct builder *b)
-{
-	_cleanup_free_ const struct hw_pci **sorted = sorted_functions(b->machine);
-
-	for (size_t i = 0; i < b->machine->n_pci; i++) {
-		const char *vendor = gpu_vendor(sorted[i]);
-
-		if (vendor)
-			add_gpu(b, sorted[i], vendor);
-	}
-}
-
 /* Representors of VFs ("pf0vf1") sit on the same function as the uplink ("p0", or no name). */
-static bool is_uplink(const struct hw_netdev *netdev)
+bool topo_is_uplink(const struct hw_netdev *netdev)
 {
 	const char *name = netdev->phys_port_name;
 
 	return !name || (name[0] == 'p' && name[1] && !name[1 + strspn(name + 1, "0123456789")]);
 }
 
-/* What belongs to machine->pci[i]; with 1,024 VFs nothing may be sought for each of them. */
-struct owned {
-	const struct hw_rdma *rdma;
-	const struct hw_netdev *link;
-	int nic; /* TOPO_UNKNOWN: it is none */
-};
-
-static struct owned *owned_by(struct owned *owned, const struct hw_machine *m, const char *bus_id)
+struct function_owns *topo_function(const struct builder *b, const char *bus_id)
 {
-	const struct hw_pci *pci = bus_id ? hw_find_pci(m, bus_id) : NULL;
+	const struct hw_pci *pci = bus_id ? hw_find_pci(b->machine, bus_id) : NULL;
 
-	return pci ? &owned[pci - m->pci] : NULL;
+	return pci ? &b->functions[pci - b->machine->pci] : NULL;
 }
 
-/* The caller frees the array. */
-static struct owned *assign_devices(const struct hw_machine *m)
+/* Of several links of one function: that of its first port; one that says it is an uplink. */
+static bool is_better_link(const struct hw_netdev *link, const struct hw_netdev *than)
 {
-	struct owned *owned = xcalloc(m->n_pci, sizeof(*owned)), *o;
+	int port = link->dev_port > 0 ? link->dev_port : 0;
+	int other = than->dev_port > 0 ? than->dev_port : 0;
 
-	for (size_t i = 0; i < m->n_pci; i++)
-		owned[i].nic = TOPO_UNKNOWN;
-	for (size_t i = 0; i < m->n_rdma; i++) {
-		o = owned_by(owned, m, m->rdma[i].bus_id);
-		/* One of its own goes before a software device on its link. */
-		if (o && (!o->rdma || (o->rdma->software && !m->rdma[i].software)))
-			o->rdma = &m->rdma[i];
-	}
-	for (size_t i = 0; i < m->n_netdevs; i++) {
-		o = owned_by(owned, m, m->netdevs[i].bus_id);
-		if (o && !o->link && is_uplink(&m->netdevs[i]))
-			o->link = &m->netdevs[i];
-	}
-	return owned;
+	if (port != other)
+		return port < other;
+	return link->phys_port_name && !than->phys_port_name;
 }
 
-static bool is_child_kind(const char *kind)
-{
-	static const char *const kinds[] = { "ipvlan", "ipvtap", "macvlan", "macvtap", "vlan" };
-
-	for (size_t i = 0; kind && i < ARRAY_SIZE(kinds); i++)
-		if (streq(kind, kinds[i]))
-			return true;
-	return false;
-}
-
-static void add_child(struct builder *b, const struct owned *parent, const char *netdev,
-		      const char *kind)
-{
-	struct topo_nic *nic;
-	size_t n;
-
-	if (!parent || parent->nic < 0)
-		return;
-	nic = &b->inv->nics[parent->nic];
-	n = nic->n_children++;
-	nic->children = xrealloc(nic->children, nic->n_children, sizeof(*nic->children));
-	nic->children[n] = (struct topo_child){
-		.netdev = xstrdup(netdev),
-		.kind = xstrdup(kind),
-	};
-}
-
-/* Links on the NIC's own link, links of its VFs and subfunctions; by name. */
-static void add_children(struct builder *b, struct owned *owned)
+static void assign_devices(struct builder *b)
 {
 	const struct hw_machine *m = b->machine;
+	struct function_owns *f;
 
+	b->functions = xcalloc(m->n_pci, sizeof(*b->functions));
+	for (size_t i = 0; i < m->n_pci; i++)
+		b->functions[i].nic = TOPO_UNKNOWN;
+	for (size_t i = 0; i < m->n_rdma; i++) {
+		f = topo_function(b, m->rdma[i].bus_id);
+		/* One of its own goes before a software device on its link. */
+		if (f && (!f->rdma || (f->rdma->software && !m->rdma[i].software)))
+			f->rdma = &m->rdma[i];
+	}
 	for (size_t i = 0; i < m->n_netdevs; i++) {
-		const struct hw_netdev *netdev = &m->netdevs[i];
-		const struct hw_pci *pci = netdev->bus_id ? hw_find_pci(m, netdev->bus_id) : NULL;
-
-		for (size_t k = 0; is_child_kind(netdev->kind) && k < netdev->lower.n; k++) {
-			const struct hw_netdev *lower = hw_find_netdev(m, netdev->lower.items[k]);
-			const struct owned *o = lower ? owned_by(owned, m, lower->bus_id) : NULL;
-
-			if (o && o->link == lower)
-				add_child(b, o, netdev->name, netdev->kind);
-		}
-		if (pci && pci->physfn)
-			add_child(b, owned_by(owned, m, pci->physfn), netdev->name, "vf");
-		if (netdev->sf_parent)
-			add_child(b, owned_by(owned, m, netdev->sf_parent), netdev->name, "sf");
+		f = topo_function(b, m->netdevs[i].bus_id);
+		if (f && topo_is_uplink(&m->netdevs[i]) &&
+		    (!f->link || is_better_link(&m->netdevs[i], f->link)))
+			f->link = &m->netdevs[i];
 	}
 }
 
@@ -231,7 +119,7 @@ int topo_choose_gid(const struct topo_nic *nic, const struct topo_port *port)
 			if (gid->netdev && nic->netdev && streq(gid->netdev, nic->netdev))
 				score = 3;
 			for (size_t k = 0; gid->netdev && k < nic->n_children; k++)
-				if (streq(gid->netdev, nic->children[k].netdev))
+				if (streq_null(gid->netdev, nic->children[k].netdev))
 					score = 4;
 		}
 		if (score > best_score) {
@@ -256,7 +144,7 @@ static void add_ports(struct topo_nic *nic, const struct hw_rdma *rdma)
 			.phys_state = xstrdup_null(from->phys_state),
 			.link_layer = xstrdup_null(from->link_layer),
 			.rate_gbps = from->rate_gbps,
-			.active_mtu = TOPO_UNKNOWN, /* sysfs does not tell */
+			.active_mtu = from->active_mtu,
 			.gids = xcalloc(from->n_gids, sizeof(*port->gids)),
 			.n_gids = from->n_gids,
 		};
@@ -271,10 +159,10 @@ static void add_ports(struct topo_nic *nic, const struct hw_rdma *rdma)
 	}
 }
 
-static void add_nic(struct builder *b, const struct hw_pci *pci, struct owned *owned)
+static void add_nic(struct builder *b, const struct hw_pci *pci, struct function_owns *owns)
 {
-	const struct hw_rdma *rdma = owned->rdma;
-	const struct hw_netdev *netdev = owned->link;
+	const struct hw_rdma *rdma = owns->rdma;
+	const struct hw_netdev *netdev = owns->link;
 	struct topo_nic *nic = array_push(b->inv->nics, b->inv->n_nics, b->cap_nics);
 	size_t n_facts = b->inv->n_nics - 1;
 	struct nic_facts *facts = array_push(b->nics, n_facts, b->cap_nic_facts);
@@ -297,6 +185,7 @@ static void add_nic(struct builder *b, const struct hw_pci *pci, struct owned *o
 		.uverbs_minor = rdma->uverbs_minor,
 		.mtu = netdev ? netdev->mtu : TOPO_UNKNOWN,
 		.oper_state = netdev ? xstrdup_null(netdev->oper_state) : NULL,
+		.master = netdev ? xstrdup_null(netdev->master) : NULL,
 		.rail = TOPO_UNKNOWN,
 		.rail_group = TOPO_UNKNOWN,
 		.card = TOPO_UNKNOWN,
@@ -305,35 +194,71 @@ static void add_nic(struct builder *b, const struct hw_pci *pci, struct owned *o
 		.is_vf = topo_is_vf(pci),
 		.num_vfs = pci->num_vfs,
 		.pf_bus_id = xstrdup_null(pci->physfn),
-		.numa_node = pci->numa_node,
+		.numa_node = numa_node_known(pci->numa_node),
 		.function_pcie_root = pcie_root_of(pci->bus_id, pci->path),
 		.best_gpu = TOPO_UNKNOWN,
 		.best_path = PATH_UNKNOWN,
 	};
-	owned->nic = (int)b->inv->n_nics - 1;
+	owns->nic = (int)b->inv->n_nics - 1;
+	if (b->options->numa_lists)
+		nic->numa_nodes = numa_nodes_near(b->machine, nic->numa_node, &nic->n_numa_nodes);
 	if (!nic->function_pcie_root)
 		topo_warn(b, "pcie-root-unknown", nic->name,
 			  "its place in the PCI tree is not below a PCI root complex of this "
 			  "machine; pcieRoot is left out");
 }
 
+/* It should be a NIC: say what keeps it from being one. */
+static void warn_without_rdma(struct builder *b, const struct hw_pci *pci)
+{
+	const char *driver = pci->driver;
+
+	if (!driver)
+		topo_warn(b, "nic-without-rdma", pci->bus_id,
+			  "it has no driver, so it cannot be handed out: is mlx5_core loaded, and "
+			  "does the kernel's log say why it failed?");
+	else if (streq(driver, "mlx5_core"))
+		topo_warn(b, "nic-without-rdma", pci->bus_id,
+			  "it has no RDMA device here, so it cannot be handed out: load mlx5_ib, "
+			  "unless somebody moved the device into a container's network namespace");
+	else
+		topo_warn(b, "nic-without-rdma", pci->bus_id,
+			  "it is bound to %s (for a virtual machine or a program), so it cannot be "
+			  "handed out; bind it to mlx5_core if that is not wanted",
+			  driver);
+}
+
+/* A ConnectX or BlueField function of a node with GPUs. */
+static bool wants_rdma(const struct builder *b, const struct hw_pci *pci)
+{
+	return b->inv->n_gpus && pci->vendor == VENDOR_MELLANOX && pci->class >> 16 == 0x02 &&
+	       !topo_is_vf(pci) && !pci->broken;
+}
+
 void topo_add_nics(struct builder *b)
 {
 	const struct hw_machine *m = b->machine;
-	_cleanup_free_ const struct hw_pci **sorted = sorted_functions(m);
-	_cleanup_free_ struct owned *owned = assign_devices(m);
+	_cleanup_free_ const struct hw_pci **sorted = topo_sorted_functions(m);
 
+	assign_devices(b);
 	for (size_t i = 0; i < m->n_pci; i++) {
-		struct owned *o = &owned[sorted[i] - m->pci];
+		struct function_owns *owns = &b->functions[sorted[i] - m->pci];
 
-		if (o->rdma && !gpu_vendor(sorted[i]))
-			add_nic(b, sorted[i], o);
+		if (owns->rdma && !topo_gpu_vendor(sorted[i]))
+			add_nic(b, sorted[i], owns);
 	}
-	add_children(b, owned);
-	for (size_t i = 0; i < b->inv->n_nics; i++) {
-		const struct owned *pf = owned_by(owned, m, b->inv->nics[i].pf_bus_id);
+	topo_add_children(b);
+	for (size_t i = 0; i < m->n_pci; i++) {
+		const struct function_owns *owns = &b->functions[sorted[i] - m->pci];
 
-		if (pf)
+		if (!owns->rdma && !owns->in_lag && wants_rdma(b, sorted[i]))
+			warn_without_rdma(b, sorted[i]);
+	}
+	for (size_t i = 0; i < b->inv->n_nics; i++) {
+		const struct function_owns *pf = topo_function(b, b->inv->nics[i].pf_bus_id);
+
+		/* A VF of a VF, or of itself, contradicts itself. */
+		if (pf && pf->nic >= 0 && !b->inv->nics[pf->nic].is_vf)
 			b->nics[i].pf = pf->nic;
 		add_ports(&b->inv->nics[i], b->nics[i].rdma); /* knows the children's GIDs */
 	}
