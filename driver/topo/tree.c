@@ -3,18 +3,10 @@
  * The tree for people: root complex → switches → device.  A NIC stands at the place from which its
  * DMA comes (its Data Direct function), because that is what its distance to a GPU is about.
  */
-#include <limits.h>
-
 #include "base/mem.h"
 #include "base/str.h"
+#include "topo/nest.h"
 #include "topo/output.h"
-
-struct node {
-	char *key; /* what it stands for; NULL: nothing that others stand below */
-	char *text;
-	struct node **children;
-	size_t n, cap;
-};
 
 enum colour { PLAIN, BOLD, DIM, GREEN, CYAN, YELLOW };
 
@@ -22,7 +14,7 @@ struct tree {
 	const struct inventory *inv;
 	bool colour, verbose;
 	bool *warned; /* which warnings stand beside their object */
-	struct node root;
+	struct buf *out;
 };
 
 static const char *paint(const struct tree *t, enum colour colour)
@@ -33,48 +25,27 @@ static const char *paint(const struct tree *t, enum colour colour)
 	return t->colour ? codes[colour] : "";
 }
 
-/* A new last child; takes "text". */
-static struct node *add(struct node *parent, const char *key, char *text)
-{
-	struct node *child = xnew(struct node);
+/*
+ * The lines below a thing are put together before they are printed, because the last one looks
+ * different: each is a text or something that stands below.
+ */
+struct line {
+	char *text;
+	const struct nest *nest; /* whose own lines follow; NULL */
+};
 
-	child->key = xstrdup_null(key);
-	child->text = text;
-	*array_push(parent->children, parent->n, parent->cap) = child;
-	return child;
+struct lines {
+	struct line *items;
+	size_t n, cap;
+};
+
+/* Takes "text". */
+static void add(struct lines *lines, char *text, const struct nest *nest)
+{
+	*array_push(lines->items, lines->n, lines->cap) = (struct line){ text, nest };
 }
 
-static struct node *find(const struct node *parent, const char *key)
-{
-	for (size_t i = 0; i < parent->n; i++)
-		if (streq_null(parent->children[i]->key, key))
-			return parent->children[i];
-	return NULL;
-}
-
-static void node_done(struct node *node)
-{
-	for (size_t i = 0; i < node->n; i++) {
-		node_done(node->children[i]);
-		free(node->children[i]);
-	}
-	free(node->children);
-	free(node->key);
-	free(node->text);
-}
-
-static void print(const struct node *node, const char *indent, struct buf *out)
-{
-	for (size_t i = 0; i < node->n; i++) {
-		bool last = i + 1 == node->n;
-		_cleanup_free_ char *deeper = xasprintf("%s%s", indent, last ? "   " : "│  ");
-
-		buf_printf(out, "%s%s %s\n", indent, last ? "└─" : "├─", node->children[i]->text);
-		print(node->children[i], deeper, out);
-	}
-}
-
-static void add_warnings(struct tree *t, struct node *parent, const char *name, const char *bus_id)
+static void add_warnings(struct tree *t, struct lines *lines, const char *name, const char *bus_id)
 {
 	for (size_t i = 0; i < t->inv->n_warnings; i++) {
 		const struct topo_warning *w = &t->inv->warnings[i];
@@ -82,62 +53,23 @@ static void add_warnings(struct tree *t, struct node *parent, const char *name, 
 		if (t->warned[i] || (!streq(w->object, name) && !streq(w->object, bus_id)))
 			continue;
 		t->warned[i] = true;
-		add(parent, NULL,
+		add(lines,
 		    xasprintf("%s! %s: %s%s", paint(t, YELLOW), w->code, w->message,
-			      paint(t, PLAIN)));
+			      paint(t, PLAIN)),
+		    NULL);
 	}
 }
 
-/* --- where things stand --- */
-
-/* The root that a NIC's DMA comes from; NULL: not known. */
-static const char *root_of(const struct inventory *inv, const struct topo_nic *nic)
+static char *root_text(const struct tree *t, const char *root)
 {
-	const struct topo_card *card = nic->card >= 0 ? &inv->cards[nic->card] : NULL;
-
-	return card && card->dma_pcie_root ? card->dma_pcie_root : nic->pcie_root;
-}
-
-/* VFs stand below their PF. */
-static bool stands_alone(const struct inventory *inv, const struct topo_nic *nic)
-{
-	return !nic->pf_bus_id || !inventory_nic(inv, nic->pf_bus_id);
-}
-
-/* The NUMA node of all devices of a root; TOPO_UNKNOWN when they differ or it is not known. */
-static int root_numa(const struct inventory *inv, const char *root)
-{
-	int numa = TOPO_UNKNOWN;
-	bool first = true;
-
-	for (size_t i = 0; i < inv->n_gpus + inv->n_nics; i++) {
-		const struct topo_nic *nic = i < inv->n_gpus ? NULL : &inv->nics[i - inv->n_gpus];
-		int its = nic ? nic->numa_node : inv->gpus[i].numa_node;
-
-		if (!streq_null(nic ? root_of(inv, nic) : inv->gpus[i].pcie_root, root))
-			continue;
-		if (!first && its != numa)
-			return TOPO_UNKNOWN;
-		first = false;
-		numa = its;
-	}
-	return numa;
-}
-
-static struct node *root_node(struct tree *t, const char *root)
-{
-	struct node *node = find(&t->root, root);
+	int numa = root ? nest_root_numa(t->inv, root) : TOPO_UNKNOWN;
 	struct buf text = { 0 };
-	int numa;
 
-	if (node)
-		return node;
-	numa = root ? root_numa(t->inv, root) : TOPO_UNKNOWN;
 	buf_printf(&text, "%s%s%s", paint(t, BOLD), root ? root : "PCI root unknown",
 		   paint(t, PLAIN));
 	if (numa >= 0)
 		buf_printf(&text, "  NUMA %d", numa);
-	return add(&t->root, root, buf_take(&text));
+	return buf_take(&text);
 }
 
 static char *bridge_text(const struct tree *t, const struct topo_bridge *bridge)
@@ -156,24 +88,6 @@ static char *bridge_text(const struct tree *t, const struct topo_bridge *bridge)
 	return buf_take(&text);
 }
 
-/* The node below which a device stands: that of its root, or of the nearest switch above it. */
-static struct node *place(struct tree *t, const char *root, const struct topo_bridge *bridges,
-			  size_t n)
-{
-	struct node *node = root_node(t, root);
-
-	for (size_t i = 0; root && i < n; i++) {
-		struct node *found = find(node, bridges[i].bus_id);
-
-		if (!found && bridges[i].type != BRIDGE_UPSTREAM && !t->verbose)
-			continue;
-		node = found ? found : add(node, bridges[i].bus_id, bridge_text(t, &bridges[i]));
-	}
-	return node;
-}
-
-/* --- what is said of a device --- */
-
 static void add_link(const struct tree *t, const struct topo_link *link, struct buf *text)
 {
 	_cleanup_free_ char *words = topo_link_text(link);
@@ -186,7 +100,7 @@ static void add_link(const struct tree *t, const struct topo_link *link, struct 
 
 static void add_numa(const struct tree *t, const char *root, int numa, struct buf *text)
 {
-	if (numa >= 0 && (!root || root_numa(t->inv, root) < 0))
+	if (numa >= 0 && (!root || nest_root_numa(t->inv, root) < 0))
 		buf_printf(text, "  NUMA %d", numa);
 }
 
@@ -201,7 +115,8 @@ static void add_best(const struct inventory *inv, size_t gpu, struct buf *text)
 		const struct topo_pair *pair = inventory_pair(inv, gpu, n);
 		bool whole = card && card->atomic;
 
-		if (!pair->best || !stands_alone(inv, nic) || (whole && card->members[0] != (int)n))
+		if (!pair->best || !nest_stands_alone(inv, nic) ||
+		    (whole && card->members[0] != (int)n))
 			continue;
 		if (!separator)
 			buf_printf(text, "  best %s", path_class_name(pair->path));
@@ -210,7 +125,7 @@ static void add_best(const struct inventory *inv, size_t gpu, struct buf *text)
 	}
 }
 
-static void add_gpu(struct tree *t, size_t i)
+static char *gpu_text(const struct tree *t, size_t i)
 {
 	const struct topo_gpu *gpu = &t->inv->gpus[i];
 	struct buf text = { 0 };
@@ -235,10 +150,7 @@ static void add_gpu(struct tree *t, size_t i)
 	if (t->verbose && gpu->gdr)
 		buf_printf(&text, "  GPUDirect by %s", gpu->gdr);
 	add_best(t->inv, i, &text);
-	add_warnings(
-		t,
-		add(place(t, gpu->pcie_root, gpu->bridges, gpu->n_bridges), NULL, buf_take(&text)),
-		gpu->name, gpu->bus_id);
+	return buf_take(&text);
 }
 
 static void add_port(const struct tree *t, const struct topo_port *port, struct buf *text)
@@ -285,7 +197,7 @@ static char *nic_text(const struct tree *t, const struct topo_nic *nic)
 	if (nic->is_vf)
 		buf_printf(&text, "  VF%s%s", nic->pf_bus_id ? " of " : "",
 			   nic->pf_bus_id ? nic->pf_bus_id : "");
-	add_numa(t, root_of(t->inv, nic), nic->numa_node, &text);
+	add_numa(t, nest_nic_root(t->inv, nic), nic->numa_node, &text);
 	if (nic->n_ports == 1)
 		add_port(t, &nic->ports[0], &text);
 	add_link(t, &nic->link, &text);
@@ -317,63 +229,93 @@ static char *card_text(const struct inventory *inv, const struct topo_card *card
 }
 
 /* VFs are many and alike: one line, or with "verbose" one for each. */
-static void add_vfs(struct tree *t, struct node *node, const struct topo_nic *pf)
+static void add_vfs(struct tree *t, struct lines *lines, const struct topo_nic *pf)
 {
 	const struct topo_nic *first = NULL, *last = NULL;
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->inv->n_nics; i++) {
 		const struct topo_nic *vf = &t->inv->nics[i];
-		struct node *own;
 
 		if (!vf->pf_bus_id || !streq(vf->pf_bus_id, pf->bus_id))
 			continue;
 		first = first ? first : vf;
 		last = vf;
 		n++;
-		if (!t->verbose)
-			continue;
-		own = add(node, NULL, nic_text(t, vf));
-		add_warnings(t, own, vf->name, vf->bus_id);
+		if (t->verbose) {
+			add(lines, nic_text(t, vf), NULL);
+			add_warnings(t, lines, vf->name, vf->bus_id);
+		}
 	}
 	if (n == 1 && !t->verbose)
-		add(node, NULL, nic_text(t, first));
+		add(lines, nic_text(t, first), NULL);
 	else if (n > 0 && !t->verbose)
-		add(node, NULL, xasprintf("%zu VFs  %s … %s", n, first->name, last->name));
+		add(lines, xasprintf("%zu VFs  %s … %s", n, first->name, last->name), NULL);
 }
 
-static void add_nic(struct tree *t, const struct topo_nic *nic)
+static void add_nic_lines(struct tree *t, struct lines *lines, const struct topo_nic *nic)
 {
-	const struct topo_card *card = nic->card >= 0 ? &t->inv->cards[nic->card] : NULL;
-	struct node *parent = place(t, root_of(t->inv, nic), nic->bridges, nic->n_bridges), *node;
-
-	if (card) {
-		node = find(parent, card->id);
-		parent = node ? node : add(parent, card->id, card_text(t->inv, card));
-		if (!node)
-			add_warnings(t, parent, card->id, card->id);
-	}
-	node = add(parent, NULL, nic_text(t, nic));
 	for (size_t i = 0; nic->n_ports > 1 && i < nic->n_ports; i++) {
 		struct buf text = { 0 };
 
 		buf_printf(&text, "port %u", nic->ports[i].port);
 		add_port(t, &nic->ports[i], &text);
-		add(node, NULL, buf_take(&text));
+		add(lines, buf_take(&text), NULL);
 	}
 	for (size_t i = 0; i < nic->n_children; i++) {
 		const struct topo_child *child = &nic->children[i];
 
-		if (streq(child->kind, "vf"))
-			continue;
-		add(node, NULL,
-		    xasprintf("%s  %s%s%s", child->netdev, child->kind,
-			      child->rdma_device ? "  " : "",
-			      child->rdma_device ? child->rdma_device : ""));
+		if (!streq(child->kind, "vf"))
+			add(lines,
+			    xasprintf("%s  %s%s%s", child->netdev, child->kind,
+				      child->rdma_device ? "  " : "",
+				      child->rdma_device ? child->rdma_device : ""),
+			    NULL);
 	}
-	add_warnings(t, node, nic->name, nic->bus_id);
+	add_warnings(t, lines, nic->name, nic->bus_id);
 	if (!nic->is_vf)
-		add_vfs(t, node, nic);
+		add_vfs(t, lines, nic);
+}
+
+static char *nest_text(const struct tree *t, const struct nest *nest)
+{
+	switch (nest->kind) {
+	case NEST_ROOT:
+		return root_text(t, nest->root);
+	case NEST_BRIDGE:
+		return bridge_text(t, nest->bridge);
+	case NEST_CARD:
+		return card_text(t->inv, &t->inv->cards[nest->index]);
+	case NEST_GPU:
+		return gpu_text(t, nest->index);
+	default:
+		return nic_text(t, &t->inv->nics[nest->index]);
+	}
+}
+
+static void print(struct tree *t, const struct nest *nest, const char *indent)
+{
+	struct lines lines = { 0 };
+
+	if (nest->kind == NEST_CARD)
+		add_warnings(t, &lines, t->inv->cards[nest->index].id, "");
+	for (size_t i = 0; i < nest->n; i++)
+		add(&lines, nest_text(t, nest->children[i]), nest->children[i]);
+	if (nest->kind == NEST_GPU)
+		add_warnings(t, &lines, t->inv->gpus[nest->index].name,
+			     t->inv->gpus[nest->index].bus_id);
+	if (nest->kind == NEST_NIC)
+		add_nic_lines(t, &lines, &t->inv->nics[nest->index]);
+	for (size_t i = 0; i < lines.n; i++) {
+		bool last = i + 1 == lines.n;
+		_cleanup_free_ char *deeper = xasprintf("%s%s", indent, last ? "   " : "│  ");
+
+		buf_printf(t->out, "%s%s %s\n", indent, last ? "└─" : "├─", lines.items[i].text);
+		if (lines.items[i].nest)
+			print(t, lines.items[i].nest, deeper);
+		free(lines.items[i].text);
+	}
+	free(lines.items);
 }
 
 /* --- the whole --- */
@@ -403,53 +345,26 @@ static void print_head(const struct tree *t, struct buf *out)
 	buf_printf(out, "%s\n", inv->virtual_machine ? ", virtual machine" : "");
 }
 
-/* "pci0009:00" before "pci0010:00" before "pci10000:00"; what is no PCI root comes last. */
-static unsigned long root_number(const char *root)
-{
-	char *end;
-	unsigned long domain;
-
-	if (!root || !starts_with(root, "pci"))
-		return ULONG_MAX;
-	domain = strtoul(root + 3, &end, 16);
-	return domain << 8 | (*end == ':' ? strtoul(end + 1, NULL, 16) & 0xff : 0);
-}
-
-static int cmp_root(const void *a, const void *b)
-{
-	const struct node *const *x = a, *const *y = b;
-	unsigned long m = root_number((*x)->key), n = root_number((*y)->key);
-
-	if (m != n)
-		return m < n ? -1 : 1;
-	return strcmp((*x)->text, (*y)->text);
-}
-
 char *topo_to_tree(const struct inventory *inv, unsigned int flags)
 {
+	struct buf out = { 0 };
 	struct tree t = {
 		.inv = inv,
 		.colour = flags & TREE_COLOUR,
 		.verbose = flags & TREE_VERBOSE,
+		.warned = xcalloc(inv->n_warnings, sizeof(bool)),
+		.out = &out,
 	};
-	struct buf out = { 0 };
+	struct nest *top = nest_build(inv, t.verbose);
 
-	t.warned = xcalloc(inv->n_warnings, sizeof(bool));
-	for (size_t i = 0; i < inv->n_gpus; i++)
-		add_gpu(&t, i);
-	for (size_t i = 0; i < inv->n_nics; i++)
-		if (stands_alone(inv, &inv->nics[i]))
-			add_nic(&t, &inv->nics[i]);
-	if (t.root.n)
-		qsort(t.root.children, t.root.n, sizeof(struct node *), cmp_root);
 	print_head(&t, &out);
-	print(&t.root, "", &out);
+	print(&t, top, "");
 	for (size_t i = 0; i < inv->n_warnings; i++)
 		if (!t.warned[i])
 			buf_printf(&out, "%s! %s: %s: %s%s\n", paint(&t, YELLOW),
 				   inv->warnings[i].code, inv->warnings[i].object,
 				   inv->warnings[i].message, paint(&t, PLAIN));
-	node_done(&t.root);
+	nest_free(top);
 	free(t.warned);
 	return buf_take(&out);
 }
