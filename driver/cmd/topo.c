@@ -11,9 +11,9 @@
 #include "topo/inventory.h"
 #include "topo/output.h"
 
-enum output { OUTPUT_TREE, OUTPUT_JSON, OUTPUT_MATRIX };
+enum output { OUTPUT_TREE, OUTPUT_JSON, OUTPUT_MATRIX, OUTPUT_SVG, OUTPUT_DOT };
 
-static const char *const outputs[] = { "tree", "json", "matrix", NULL };
+static const char *const outputs[] = { "tree", "json", "matrix", "svg", "dot", NULL };
 
 static char *render(const struct inventory *inv, unsigned int output, bool verbose)
 {
@@ -26,6 +26,10 @@ static char *render(const struct inventory *inv, unsigned int output, bool verbo
 		return json_text_pretty(json);
 	case OUTPUT_MATRIX:
 		return topo_to_matrix(inv);
+	case OUTPUT_SVG:
+		return topo_to_svg(inv);
+	case OUTPUT_DOT:
+		return topo_to_dot(inv);
 	default:
 		if (isatty(STDOUT_FILENO) && !getenv("NO_COLOR"))
 			flags |= TREE_COLOUR;
