@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test_topo_machine.h"
+
+#include "base/json.h"
+#include "topo/output.h"
+
+/* The explanation of the first GPU and NIC of a machine; takes the text of "recording". */
+static char *explained(struct buf *recording, json_t **json)
+{
+	struct inventory *inv = build_machine(recording);
+	char *text;
+
+	assert_true(inv->n_gpus > 0 && inv->n_nics > 0);
+	text = topo_explain(inv, 0, 0, false);
+	*json = topo_explain_json(inv, 0, 0);
+	inventory_unref(inv);
+	return text;
+}
+
+/* "reason" and the texts must be there, and the bridges in this order, each with its side. */
+static void assert_explained(struct buf *recording, const char *path, const char *reason,
+			     const char *const *bridges, const char *const *texts)
+{
+	_cleanup_json_ json_t *json = NULL;
+	_cleanup_free_ char *text = explained(recording, &json);
+	const json_t *array;
+	size_t n = 0;
+
+	assert_string_equal(json_path_string(json, "path"), path);
+	if (!strstr(json_path_string(json, "reason"), reason))
+		fail_msg("\"%s\" instead of \"%s\"", json_path_string(json, "reason"), reason);
+	assert_non_null(strstr(text, reason));
+	array = json_path(json, "bridges");
+	for (; bridges && bridges[n]; n++) {
+		const json_t *bridge = json_array_get(array, n);
+		_cleanup_free_ char *got = NULL;
+
+		assert_non_null(bridge);
+		got = xasprintf("%s %s", json_path_string(bridge, "busID"),
+				json_path_string(bridge, "side"));
+		assert_string_equal(got, bridges[n]);
+		assert_non_null(strstr(text, json_path_string(bridge, "busID")));
+	}
+	assert_int_equal(json_array_size(array), n);
+	for (size_t i = 0; texts && texts[i]; i++)
+		if (!strstr(text, texts[i]))
+			fail_msg("no \"%s\" in\n%s", texts[i], text);
+}
+
+static void test_one_switch(void **state)
+{
+	struct buf b = { 0 };
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL));
+	assert_explained(&b, "PIX", "0000:01:00.0, is part of a switch; no further switch",
+			 (const char *[]){ "0000:02:01.0 gpu", "0000:01:00.0 common",
+					   "0000:02:00.0 nic", NULL },
+			 (const char *[]){ "eth0", "PIX, 3 bridges between them",
+					   "is a best NIC of this GPU", NULL });
+}
+
+static void test_two_switches(void **state)
+{
+	static const char *const paths[] = {
+		"pci0000:00/0000:00:01.0",
+		"pci0000:00/0000:00:01.0/0000:01:00.0",
+		"pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0",
+		"pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0",
+		"pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0/0000:04:00.0",
+		"pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0",
+	};
+	struct buf b = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		add_bridge(&b, paths[i], 0x1000, 0xc030);
+	add_gpu(&b,
+		"pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0/0000:04:00.0/"
+		"0000:05:00.0",
+		0);
+	add_nic(&b, "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:06:00.0", 0x1021, 0,
+		"mlx5_0", NULL, NULL);
+	assert_explained(&b, "PXB", "the GPU is behind a further switch, 0000:03:00.0",
+			 (const char *[]){ "0000:04:00.0 gpu", "0000:03:00.0 gpu",
+					   "0000:02:00.0 gpu", "0000:01:00.0 common",
+					   "0000:02:01.0 nic", NULL },
+			 NULL);
+}
+
+/* "gpu_numa" and "nic_numa" of two devices without switches on these roots. */
+static void two_roots(struct buf *b, const char *gpu, int gpu_numa, const char *nic, int nic_numa)
+{
+	_cleanup_free_ char *gpu_port = xasprintf("%s/%s:01.0", gpu, gpu + 3);
+	_cleanup_free_ char *nic_port = xasprintf("%s/%s:02.0", nic, nic + 3);
+	_cleanup_free_ char *gpu_path = xasprintf("%s/0000:10:00.0", gpu_port);
+	_cleanup_free_ char *nic_path = xasprintf("%s/0000:20:00.0", nic_port);
+
+	add_bridge(b, gpu_port, 0x8086, 1);
+	add_bridge(b, nic_port, 0x8086, 1);
+	add_gpu(b, gpu_path, gpu_numa);
+	add_nic(b, nic_path, 0x1021, nic_numa, "mlx5_0", "eth0", NULL);
+}
+
+static void test_no_switch(void **state)
+{
+	struct buf b = { 0 };
+
+	(void)state;
+	two_roots(&b, "pci0000:00", 0, "pci0000:00", 0);
+	assert_explained(&b, "PHB", "both are below root complex pci0000:00 without a switch",
+			 (const char *[]){ "0000:00:01.0 gpu", "0000:00:02.0 nic", NULL }, NULL);
+	two_roots(&b, "pci0000:00", 0, "pci0000:40", 0);
+	assert_explained(&b, "NODE", "(pci0000:00, pci0000:40) of NUMA node 0",
+			 (const char *[]){ "0000:00:01.0 gpu", "0000:40:02.0 nic", NULL }, NULL);
+	two_roots(&b, "pci0000:00", 0, "pci0000:40", 1);
+	assert_explained(&b, "SYS", "the GPU is at NUMA node 0, the NIC at NUMA node 1",
+			 (const char *[]){ "0000:00:01.0 gpu", "0000:40:02.0 nic", NULL },
+			 (const char *[]){ "this GPU has no best NIC", NULL });
+	two_roots(&b, "pci0000:00", 0, "pci0000:40", -1);
+	assert_explained(&b, "unknown", "does not tell the NUMA node of nic-0000-20-00-0",
+			 (const char *[]){ "0000:00:01.0 gpu", "0000:40:02.0 nic", NULL }, NULL);
+}
+
+/* A bridge whose configuration space cannot be read may be part of a switch, or not. */
+static void test_unknown_bridge(void **state)
+{
+	struct buf b = { 0 };
+
+	(void)state;
+	add_bridge(&b, "pci0000:00/0000:00:01.0", 0x8086, 1);
+	add_pci(&b, "pci0000:00/0000:00:01.0/0000:01:00.0", 0x060400, 0x1000, 0xc030, 0);
+	add_gpu(&b, "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0", 0);
+	add_nic(&b, "pci0000:00/0000:00:01.0/0000:01:00.0/0000:03:00.0", 0x1021, 0, "mlx5_0", NULL,
+		NULL);
+	assert_explained(&b, "unknown", "the kind of bridge 0000:01:00.0 cannot be read",
+			 (const char *[]){ "0000:01:00.0 common", NULL }, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_switch),
+		cmocka_unit_test(test_two_switches),
+		cmocka_unit_test(test_no_switch),
+		cmocka_unit_test(test_unknown_bridge),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
