@@ -1,23 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "hw/hw.h"
 
+static int record(const char *root, const char *file, bool raw, struct err *err)
+{
+	const struct hw_snapshot_options options = { .raw = raw };
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	int r = hw_snapshot_record(root, &options, &text, &len, err);
+
+	if (r < 0)
+		return r;
+	if (!streq(file, "-")) /* readable by others only when its owner says so */
+		return file_write_atomic(file, text, len, 0600, 0, err);
+	if (fwrite(text, 1, len, stdout) != len || fflush(stdout) != 0)
+		return err_errno(err, ERR_RETRY, errno, "cannot write to standard output");
+	return 0;
+}
+
 int cmd_snapshot(int argc, char **argv)
 {
-	const char *file = NULL;
+	const char *root = "/", *file = NULL;
+	bool raw = false;
 	const struct option_def table[] = {
-		{ "unpack", 0, OPTION_STRING, &file, "FILE", "the recorded machine to unpack", NULL,
-		  0 },
+		{ "raw", 0, OPTION_FLAG, &raw, NULL,
+		  "keep addresses, GUIDs, serial numbers and names as they are", NULL, 0 },
+		{ "unpack", 0, OPTION_STRING, &file, "FILE",
+		  "unpack the recorded machine FILE into the directory DIR, a new or empty one",
+		  NULL, 0 },
+		OPTION_ROOT(&root),
 	};
 	const struct option_spec spec = {
 		.command = "snapshot",
-		.operands = "DIR",
-		.summary = "Unpack a recorded machine into DIR, a new or empty directory.",
-		.more = "\"twinrail topo --root DIR\" then shows that machine.\n",
+		.operands = "FILE, or --unpack FILE DIR",
+		.summary = "Record what twinrail reads of this machine as one text file; \"-\" is "
+			   "standard output.",
+		.more = "MAC and IP addresses, GUIDs, UUIDs, serial numbers and host names are "
+			"replaced unless --raw is\ngiven: equal ones by equal ones, so the "
+			"topology "
+			"stays what it is.  Run as root, or vital\nproduct data and most of "
+			"configuration space are missing.  \"twinrail topo --root DIR\" shows "
+			"an\nunpacked machine.\n",
 		.table = table,
 		.n = ARRAY_SIZE(table),
 		.min_operands = 1,
@@ -25,19 +56,18 @@ int cmd_snapshot(int argc, char **argv)
 	};
 	struct options o = { 0 };
 	struct err err = { 0 };
-	int code = EXIT_OK;
+	int code = EXIT_OK, r;
 
 	if (!options_begin(&spec, argc, argv, &o, &code))
 		goto out;
-	code = EXIT_USAGE;
-	if (!file)
-		fputs("twinrail snapshot: --unpack FILE is missing; \"twinrail snapshot --help\" "
-		      "explains\n",
-		      stderr);
-	else if (hw_snapshot_unpack(file, o.operands.items[0], &err) < 0)
-		fprintf(stderr, "twinrail snapshot: %s\n", err.msg);
+	if (file)
+		r = hw_snapshot_unpack(file, o.operands.items[0], &err);
 	else
-		code = EXIT_OK;
+		r = record(root, o.operands.items[0], raw, &err);
+	if (r < 0) {
+		fprintf(stderr, "twinrail snapshot: %s\n", err.msg);
+		code = EXIT_USAGE;
+	}
 out:
 	options_done(&o);
 	return code;

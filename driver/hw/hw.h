@@ -2,6 +2,9 @@
 #ifndef TWINRAIL_HW_HW_H
 #define TWINRAIL_HW_HW_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/err.h"
 
 /*
@@ -31,6 +34,20 @@ int hw_read(const char *root, struct hw_machine **ret, struct err *err)
 int hw_read_again(const char *root, unsigned int parts, struct hw_machine *machine, struct err *err)
 	__attribute__((warn_unused_result));
 struct hw_machine *hw_free(struct hw_machine *machine); /* NULL is fine; returns NULL */
+
+struct hw_snapshot_options {
+	bool raw; /* replace nothing */
+	const char *seed; /* equal seeds replace equally; NULL: nobody can find out what was there */
+};
+
+/*
+ * Record the machine below "root": *ret is the text of a recording (malloc'ed, *ret_len bytes) with
+ * everything that the readers read, sorted by path.  Addresses, GUIDs, serial numbers, UUIDs and
+ * host names are replaced consistently unless options->raw.  ERR_INVALID when the root cannot be
+ * read or the recording would be longer than 64 MiB.
+ */
+int hw_snapshot_record(const char *root, const struct hw_snapshot_options *options, char **ret,
+		       size_t *ret_len, struct err *err) __attribute__((warn_unused_result));
 
 /* Unpack a recorded machine (tests/fixtures/NAME.machine) into a new or empty directory. */
 int hw_snapshot_unpack(const char *file, const char *dir, struct err *err)

@@ -76,7 +76,8 @@ static void clear(struct hw_machine *machine, unsigned int parts)
 	machine->incomplete &= ~parts;
 }
 
-int hw_read_again(const char *root, unsigned int parts, struct hw_machine *machine, struct err *err)
+int hw_read_recorded(const char *root, unsigned int parts, struct hw_recorder *recorder,
+		     struct hw_machine *machine, struct err *err)
 {
 	bool exhausted;
 	struct hw_root r;
@@ -86,6 +87,7 @@ int hw_read_again(const char *root, unsigned int parts, struct hw_machine *machi
 		return code;
 	clear(machine, parts);
 	r.exhausted = &exhausted;
+	r.recorder = recorder;
 	for (size_t i = 0; i < ARRAY_SIZE(readers); i++) {
 		if (!(readers[i].part & parts))
 			continue;
@@ -98,6 +100,11 @@ int hw_read_again(const char *root, unsigned int parts, struct hw_machine *machi
 	machine->part = 0;
 	hw_root_close(&r);
 	return 0;
+}
+
+int hw_read_again(const char *root, unsigned int parts, struct hw_machine *machine, struct err *err)
+{
+	return hw_read_recorded(root, parts, NULL, machine, err);
 }
 
 int hw_read(const char *root, struct hw_machine **ret, struct err *err)

@@ -22,6 +22,11 @@ void hw_read_ip(const struct hw_root *root, struct hw_machine *machine);
 void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine);
 void hw_read_gpus(const struct hw_root *root, struct hw_machine *machine);
 
+/* hw_read_again() that tells "recorder" (may be NULL) what is read. */
+int hw_read_recorded(const char *root, unsigned int parts, struct hw_recorder *recorder,
+		     struct hw_machine *machine, struct err *err)
+	__attribute__((warn_unused_result));
+
 /* Forget what the reader of that name has filled in. */
 void hw_clear_node(struct hw_machine *machine);
 void hw_clear_pci(struct hw_machine *machine);

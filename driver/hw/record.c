@@ -11,20 +11,11 @@
 
 #define MAX_LINKS 40 /* on one way, as in the kernel */
 
-/* What is known of one path, from little to much: more replaces less. */
-enum kind {
-	KIND_PASSED, /* no link; perhaps on the way to something */
-	KIND_DIR, /* a directory that was listed or looked for */
-	KIND_FILE, /* it is there; nobody read it */
-	KIND_FAILED, /* it is there; reading or listing it gave "errnum" */
-	KIND_LINK, /* to "data" */
-	KIND_VALUE,
-};
-
 struct node {
 	char *path; /* first: compared by cmp_node(); relative to the root, without links */
-	enum kind kind;
-	bool is_dir; /* KIND_FAILED: listing it failed */
+	bool passed; /* no link; perhaps on the way to something, else of no interest */
+	enum hw_recorded_kind kind; /* more replaces less */
+	bool is_dir;
 	int errnum;
 	char *data;
 	size_t len;
@@ -40,13 +31,13 @@ struct hw_recorder *hw_recorder_new(void)
 	return xnew(struct hw_recorder);
 }
 
-static void node_free(void *node)
+static void node_free(void *freed)
 {
-	struct node *e = node;
+	struct node *node = freed;
 
-	free(e->path);
-	free(e->data);
-	free(e);
+	free(node->path);
+	free(node->data);
+	free(node);
 }
 
 struct hw_recorder *hw_recorder_free(struct hw_recorder *rec)
@@ -59,9 +50,18 @@ struct hw_recorder *hw_recorder_free(struct hw_recorder *rec)
 	return NULL;
 }
 
-static int cmp_node(const void *a, const void *b)
+/* By path; a slash comes first, so that what is in a directory follows it. */
+static int cmp_node(const void *x, const void *y)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	const char *a = *(char *const *)x, *b = *(char *const *)y;
+
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	if (*a == *b || !*a || !*b)
+		return (unsigned char)*a - (unsigned char)*b;
+	return *a == '/' ? -1 : *b == '/' ? 1 : (unsigned char)*a - (unsigned char)*b;
 }
 
 static struct node *find(const struct hw_recorder *rec, const char *path)
@@ -71,21 +71,29 @@ static struct node *find(const struct hw_recorder *rec, const char *path)
 	return found ? *found : NULL;
 }
 
-/* The entry of "path" if "kind" tells more than what is known of it, else NULL. */
-static struct node *note(struct hw_recorder *rec, const char *path, enum kind kind)
+static struct node *add(struct hw_recorder *rec, const char *path)
 {
-	struct node *e = find(rec, path);
+	struct node *node = find(rec, path);
 
-	if (e && e->kind >= kind)
-		return NULL;
-	if (!e) {
-		e = xnew(struct node);
-		e->path = xstrdup(path);
-		if (!tsearch(e, &rec->nodes, cmp_node))
+	if (!node) {
+		node = xnew(struct node);
+		*node = (struct node){ .path = xstrdup(path), .passed = true };
+		if (!tsearch(node, &rec->nodes, cmp_node))
 			abort(); /* only memory can fail */
 	}
-	e->kind = kind;
-	return e;
+	return node;
+}
+
+/* The node of "path", made to be of "kind"; NULL when as much or more is known of it. */
+static struct node *note(struct hw_recorder *rec, const char *path, enum hw_recorded_kind kind)
+{
+	struct node *node = add(rec, path);
+
+	if (!node->passed && node->kind >= kind)
+		return NULL;
+	node->passed = false;
+	node->kind = kind;
+	return node;
 }
 
 /* Where "path", which has no link in it, leads as a link; NULL: it is none.  malloc'ed. */
@@ -93,20 +101,21 @@ static char *link_at(const struct hw_root *root, const char *path)
 {
 	const struct node *known = find(root->recorder, path);
 	char target[PATH_MAX];
-	struct node *e;
+	struct node *node;
 	ssize_t n;
 
 	if (known)
-		return known->kind == KIND_LINK ? xstrdup(known->data) : NULL;
+		return !known->passed && known->kind == HW_RECORDED_LINK ? xstrdup(known->data)
+									 : NULL;
 	n = readlinkat(root->fd, path, target, sizeof(target));
 	if (n < 0 && errno == EINVAL)
-		note(root->recorder, path, KIND_PASSED);
+		add(root->recorder, path);
 	if (n <= 0 || n >= (ssize_t)sizeof(target))
 		return NULL;
-	e = note(root->recorder, path, KIND_LINK);
-	e->data = xstrndup(target, (size_t)n);
-	e->len = (size_t)n;
-	return xstrdup(e->data);
+	node = note(root->recorder, path, HW_RECORDED_LINK);
+	node->data = xstrndup(target, (size_t)n);
+	node->len = (size_t)n;
+	return xstrdup(node->data);
 }
 
 /* The path of an open file or directory, as an absolute one; NULL without /proc. */
@@ -213,11 +222,12 @@ static bool look(const struct hw_root *root, const char *path, bool *ret_dir)
 static void note_failed(const struct hw_root *root, const char *path, int r)
 {
 	bool is_dir;
-	struct node *e = look(root, path, &is_dir) ? note(root->recorder, path, KIND_FAILED) : NULL;
+	struct node *node =
+		look(root, path, &is_dir) ? note(root->recorder, path, HW_RECORDED_FAILED) : NULL;
 
-	if (e) {
-		e->is_dir = is_dir;
-		e->errnum = -r;
+	if (node) {
+		node->is_dir = is_dir;
+		node->errnum = -r;
 	}
 }
 
@@ -226,14 +236,15 @@ static void note_there(const struct hw_root *root, const char *path)
 	bool is_dir;
 
 	if (look(root, path, &is_dir))
-		note(root->recorder, path, is_dir ? KIND_DIR : KIND_FILE);
+		note(root->recorder, path, is_dir ? HW_RECORDED_DIR : HW_RECORDED_FILE);
 }
 
 void hw_record_file(const struct hw_root *root, int dirfd, const char *path, int r,
 		    const void *data, size_t len)
 {
 	_cleanup_free_ char *real = resolve(root, dirfd, path, true);
-	struct node *e;
+	struct node *node;
+	const char *end;
 
 	if (!real)
 		return;
@@ -241,12 +252,18 @@ void hw_record_file(const struct hw_root *root, int dirfd, const char *path, int
 		note_failed(root, real, r);
 		return;
 	}
-	e = note(root->recorder, real, KIND_VALUE);
-	if (e) {
-		e->data = xmalloc(len + 1);
-		memcpy(e->data, data, len);
-		e->data[len] = '\0';
-		e->len = len;
+	node = note(root->recorder, real, HW_RECORDED_VALUE);
+	if (!node)
+		return;
+	node->data = xmalloc(len + 1);
+	memcpy(node->data, data, len);
+	node->data[len] = '\0';
+	node->len = len;
+	/* What all processors have in common is said of the first of up to some hundred. */
+	end = streq(real, "proc/cpuinfo") ? strstr(node->data, "\n\n") : NULL;
+	if (end) {
+		node->len = (size_t)(end - node->data) + 1;
+		node->data[node->len] = '\0';
 	}
 }
 
@@ -270,7 +287,7 @@ void hw_record_list(const struct hw_root *root, int dirfd, const char *path, int
 		note_failed(root, real, r);
 		return;
 	}
-	note(root->recorder, real, KIND_DIR);
+	note(root->recorder, real, HW_RECORDED_DIR);
 	for (size_t i = 0; i < names->n; i++) {
 		_cleanup_free_ char *child =
 			xasprintf("%s%s%s", real, *real ? "/" : "", names->items[i]);
@@ -278,7 +295,7 @@ void hw_record_list(const struct hw_root *root, int dirfd, const char *path, int
 		bool is_dir;
 
 		if (!target && look(root, child, &is_dir) && is_dir)
-			note(root->recorder, child, KIND_DIR);
+			note(root->recorder, child, HW_RECORDED_DIR);
 	}
 }
 
@@ -288,4 +305,73 @@ void hw_record_exists(const struct hw_root *root, int dirfd, const char *path)
 
 	if (real)
 		note_there(root, real);
+}
+
+void hw_recorder_add(struct hw_recorder *rec, const char *path, const char *text)
+{
+	struct node *node = note(rec, path, HW_RECORDED_VALUE);
+
+	if (node) {
+		node->data = xstrdup(text);
+		node->len = strlen(text);
+	}
+}
+
+struct each {
+	void (*visit)(const struct hw_recorded *recorded, void *arg);
+	void *arg;
+	const struct node *dir; /* was seen, and nothing in it yet */
+};
+
+static void visit(struct each *each, const struct node *node)
+{
+	const struct hw_recorded recorded = {
+		.path = node->path,
+		.kind = node->kind,
+		.is_dir = node->is_dir,
+		.errnum = node->errnum,
+		.data = node->data,
+		.len = node->len,
+	};
+
+	each->visit(&recorded, each->arg);
+}
+
+static void flush_dir(struct each *each)
+{
+	if (each->dir)
+		visit(each, each->dir);
+	each->dir = NULL;
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+static void each_node(const void *at, VISIT order, void *arg)
+{
+	const struct node *node = *(struct node *const *)at;
+	struct each *each = arg;
+
+	if ((order != postorder && order != leaf) || node->passed || !*node->path)
+		return;
+	if (each->dir && !is_below(node->path, each->dir->path))
+		flush_dir(each);
+	each->dir = NULL;
+	if (node->kind == HW_RECORDED_DIR)
+		each->dir = node;
+	else
+		visit(each, node);
+}
+
+void hw_recorder_each(const struct hw_recorder *rec,
+		      void (*visit_node)(const struct hw_recorded *recorded, void *arg), void *arg)
+{
+	struct each each = { .visit = visit_node, .arg = arg };
+
+	twalk_r(rec->nodes, each_node, &each);
+	flush_dir(&each);
 }

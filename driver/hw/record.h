@@ -15,8 +15,36 @@
  * recorded, and the file is recorded where it really lies.
  */
 
+/* What was recorded of one path. */
+enum hw_recorded_kind {
+	HW_RECORDED_DIR,
+	HW_RECORDED_FILE, /* it is there; nobody read it */
+	HW_RECORDED_FAILED, /* reading it, or listing the directory, gave "errnum" */
+	HW_RECORDED_LINK, /* to "data" */
+	HW_RECORDED_VALUE
+};
+
+struct hw_recorded {
+	const char *path; /* relative to the root, without links on the way */
+	enum hw_recorded_kind kind;
+	bool is_dir; /* of HW_RECORDED_FAILED */
+	int errnum;
+	const char *data; /* NUL-terminated behind its "len" bytes */
+	size_t len;
+};
+
 struct hw_recorder *hw_recorder_new(void);
 struct hw_recorder *hw_recorder_free(struct hw_recorder *rec); /* NULL is fine; returns NULL */
+
+/* Add a file that no reader reads, with "text". */
+void hw_recorder_add(struct hw_recorder *rec, const char *path, const char *text);
+
+/*
+ * Visit all of it, sorted by path so that a directory comes right before what is in it; one that
+ * has something in it is left out.
+ */
+void hw_recorder_each(const struct hw_recorder *rec,
+		      void (*visit)(const struct hw_recorded *recorded, void *arg), void *arg);
 
 /* A file was read: "len" bytes of "data", or reading failed with "r" < 0. */
 void hw_record_file(const struct hw_root *root, int dirfd, const char *path, int r,

@@ -6,11 +6,13 @@
  *	path -> target      a symbolic link, relative as in sysfs
  *	path : hex          a binary file, two digits per byte
  *	path ! ERRNO        a file whose reading fails, e.g. EINVAL
+ *	path/               a directory, which may be empty
+ *	path/ ! ERRNO       a directory that cannot be listed
  *	# comment           as are empty lines
  *
  * Paths are relative to the root ("sys/class/net/…").  In paths, values and targets "\n", "\t",
  * "\s" (space) and "\\" stand for what a line cannot hold; other bytes stand for themselves.
- * Directories come from the paths of what is in them.
+ * Directories come from the paths of what is in them, too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +24,7 @@
 #include "base/str.h"
 #include "hw/hw.h"
 #include "hw/root.h"
-
-#define SNAPSHOT_MAX (64 * 1024 * 1024)
-#define LINE_MAX_BYTES (256 * 1024)
+#include "hw/snapshot.h"
 
 struct unpacker {
 	const char *file, *dir;
@@ -66,8 +66,7 @@ static bool unescape(char *s)
 	return true;
 }
 
-/* Relative, without empty, "." and ".." components. */
-static bool path_ok(const char *path)
+bool hw_snapshot_path_ok(const char *path)
 {
 	const char *p = path;
 
@@ -85,8 +84,7 @@ static bool path_ok(const char *path)
 	}
 }
 
-/* A link at "path" may point to anything below the root, by a relative target. */
-static bool target_ok(const char *path, const char *target)
+bool hw_snapshot_target_ok(const char *path, const char *target)
 {
 	long depth = 0;
 
@@ -189,13 +187,20 @@ static int write_value(const struct unpacker *u, const char *path, const char *v
 	return write_file(u, path, text, strlen(text), err);
 }
 
-static int write_errno(struct unpacker *u, const char *path, const char *name, struct err *err)
+static int note_errno(struct unpacker *u, const char *path, const char *name, struct err *err)
 {
 	if (hw_errno_from_name(name) == 0)
 		return fail(u, err, "%s: \"%.40s\" is not the name of an error, e.g. EINVAL", path,
 			    name);
 	buf_printf(&u->errors, "%s %s\n", path, name);
-	return write_file(u, path, "", 0, err);
+	return 0;
+}
+
+static int write_errno(struct unpacker *u, const char *path, const char *name, struct err *err)
+{
+	int r = note_errno(u, path, name, err);
+
+	return r < 0 ? r : write_file(u, path, "", 0, err);
 }
 
 static int write_link(const struct unpacker *u, const char *path, const char *target,
@@ -204,7 +209,7 @@ static int write_link(const struct unpacker *u, const char *path, const char *ta
 	_cleanup_free_ char *full = xasprintf("%s/%s", u->dir, path);
 	int r;
 
-	if (!target_ok(path, target))
+	if (!hw_snapshot_target_ok(path, target))
 		return fail(u, err, "%s: the link must be relative and stay below the root", path);
 	r = make_parents(u, full, err);
 	if (r < 0)
@@ -216,7 +221,30 @@ static int write_link(const struct unpacker *u, const char *path, const char *ta
 	return err_errno(err, ERR_RETRY, errno, "cannot make link %s", full);
 }
 
+static int fail_escape(const struct unpacker *u, struct err *err)
+{
+	return fail(u, err, "unknown escape; known are \\n, \\t, \\s and \\\\");
+}
+
+static int fail_path(const struct unpacker *u, struct err *err)
+{
+	return fail(u, err, "the path must be relative and without \".\", \"..\" and \"//\"");
+}
+
 enum pass { PASS_FILES, PASS_LINKS };
+
+/* "path" ends in a slash; "name" is that of an error, NULL for none. */
+static int write_dir(struct unpacker *u, const char *path, const char *name, struct err *err)
+{
+	_cleanup_free_ char *dir = xstrndup(path, strlen(path) - 1);
+	_cleanup_free_ char *below = xasprintf("%s/%s", u->dir, path);
+	int r;
+
+	if (!hw_snapshot_path_ok(dir))
+		return fail_path(u, err);
+	r = make_parents(u, below, err);
+	return r < 0 || !name ? r : note_errno(u, dir, name, err);
+}
 
 static int unpack_line(struct unpacker *u, char *line, enum pass pass, struct err *err)
 {
@@ -225,10 +253,15 @@ static int unpack_line(struct unpacker *u, char *line, enum pass pass, struct er
 
 	if (line[0] == '\0' || line[0] == '#')
 		return 0;
+	if (!op && ends_with(line, "/")) {
+		if (!unescape(line))
+			return fail_escape(u, err);
+		return pass == PASS_FILES ? write_dir(u, line, NULL, err) : 0;
+	}
 	if (!op)
 		return fail(u, err,
-			    "want \"path = value\", \"path -> target\", \"path : hex\" or "
-			    "\"path ! ERRNO\"");
+			    "want \"path = value\", \"path -> target\", \"path : hex\", "
+			    "\"path ! ERRNO\" or \"path/\"");
 	*op++ = '\0';
 	kind = op[0];
 	value = op + (starts_with(op, "->") ? 2 : 1);
@@ -237,10 +270,11 @@ static int unpack_line(struct unpacker *u, char *line, enum pass pass, struct er
 		return fail(u, err, "want =, ->, : or ! after the path");
 	value += *value == ' ';
 	if (!unescape(line) || !unescape(value))
-		return fail(u, err, "unknown escape; known are \\n, \\t, \\s and \\\\");
-	if (!path_ok(line))
-		return fail(u, err,
-			    "the path must be relative and without \".\", \"..\" and \"//\"");
+		return fail_escape(u, err);
+	if (kind == '!' && ends_with(line, "/"))
+		return pass == PASS_FILES ? write_dir(u, line, value, err) : 0;
+	if (!hw_snapshot_path_ok(line))
+		return fail_path(u, err);
 	if (streq(line, HW_ERRORS_FILE))
 		return fail(u, err, "%s is made from the \"path ! ERRNO\" lines", line);
 	if ((kind == '-') != (pass == PASS_LINKS))
@@ -266,8 +300,8 @@ static int unpack_lines(struct unpacker *u, const char *text, enum pass pass, st
 		int r;
 
 		u->line++;
-		if (n > LINE_MAX_BYTES)
-			return fail(u, err, "longer than %d bytes", LINE_MAX_BYTES);
+		if (n > HW_SNAPSHOT_LINE_MAX)
+			return fail(u, err, "longer than %d bytes", HW_SNAPSHOT_LINE_MAX);
 		line = xstrndup(text, n);
 		r = unpack_line(u, line, pass, err);
 		if (r < 0)
@@ -297,7 +331,7 @@ int hw_snapshot_unpack(const char *file, const char *dir, struct err *err)
 	struct unpacker u = { .file = file, .dir = dir };
 	_cleanup_free_ char *text = NULL;
 	size_t len;
-	int r = file_read(file, SNAPSHOT_MAX, &text, &len, err);
+	int r = file_read(file, HW_SNAPSHOT_MAX, &text, &len, err);
 
 	if (r < 0)
 		return r;
