@@ -74,7 +74,8 @@ struct topo_bridge {
 };
 
 struct topo_child {
-	char *netdev, *kind; /* "ipvlan", "macvlan", "vlan", "vf", "sf" */
+	char *netdev; /* NULL: a subfunction that has an RDMA device only */
+	char *kind; /* "ipvlan", "macvlan", "vlan", "vf", "sf", "port" (further port of the NIC) */
 	char *rdma_device; /* of a subfunction or VF */
 	char *bus_id; /* of a VF */
 };

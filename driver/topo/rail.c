@@ -182,7 +182,8 @@ static bool name_numbers(const struct topo_nic *nic, bool per_gpu, unsigned int 
 	if (nic->netdev && match_name(nic->netdev, "gpu", "rdma", n, m))
 		return true;
 	for (size_t i = 0; i < nic->n_children; i++)
-		if (match_name(nic->children[i].netdev, "gpu", "ipvlan", n, m))
+		if (nic->children[i].netdev &&
+		    match_name(nic->children[i].netdev, "gpu", "ipvlan", n, m))
 			return true;
 	return false;
 }

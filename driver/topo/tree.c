@@ -267,8 +267,8 @@ static void add_nic_lines(struct tree *t, struct lines *lines, const struct topo
 
 		if (!streq(child->kind, "vf"))
 			add(lines,
-			    xasprintf("%s  %s%s%s", child->netdev, child->kind,
-				      child->rdma_device ? "  " : "",
+			    xasprintf("%s  %s%s%s", child->netdev ? child->netdev : "(no link)",
+				      child->kind, child->rdma_device ? "  " : "",
 				      child->rdma_device ? child->rdma_device : ""),
 			    NULL);
 	}
