@@ -103,6 +103,7 @@ static void discover(struct agent *a)
 {
 	const struct topo_options to = {
 		.pcie_root = (enum pcie_root_policy)a->options.published.pcie_root,
+		.numa_lists = a->options.published.numa_node == 1,
 		.node_name = a->publish.node_name,
 		.own_nics = &a->own_nics,
 		.own_known = a->own_known,

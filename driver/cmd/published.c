@@ -6,7 +6,8 @@
 #include "rpc/dra.h"
 
 const char *const published_gpu_words[] = { "off", "own", NULL };
-const char *const published_pcie_root_words[] = { "auto", "function", "data-direct", NULL };
+const char *const published_pcie_root_words[] = { "auto", "function", "data-direct", "list", NULL };
+const char *const published_numa_words[] = { "scalar", "list", NULL };
 const char *const published_mirror_words[] = { "on", "off", NULL };
 
 int published_check(const struct published *p, struct publish_options *ret, struct err *err)
@@ -38,6 +39,8 @@ int published_check(const struct published *p, struct publish_options *ret, stru
 		.node_name = p->node_name,
 		.kinds = kinds,
 		.mirror = p->mirror == 0,
+		.root_list = p->pcie_root == PCIE_ROOT_LIST,
+		.numa_list = p->numa_node == 1,
 	};
 	return 0;
 }

@@ -9,7 +9,7 @@
 /* The options that say what is published: those of "agent", and of "slices" to see it offline. */
 struct published {
 	const char *node_name, *driver_name, *publish;
-	unsigned int gpu, pcie_root, mirror; /* indexes into the words of published.c */
+	unsigned int gpu, pcie_root, numa_node, mirror; /* indexes into the words of published.c */
 };
 
 #define PUBLISHED_DEFAULT                                                                          \
@@ -19,6 +19,7 @@ struct published {
 
 extern const char *const published_gpu_words[];
 extern const char *const published_pcie_root_words[]; /* order of enum pcie_root_policy */
+extern const char *const published_numa_words[];
 extern const char *const published_mirror_words[];
 
 /* Rows of an option table; clang-format has no notion of them. */
@@ -35,6 +36,8 @@ extern const char *const published_mirror_words[];
 	  published_gpu_words, 0 },                                                                \
 	{ "pcie-root", 0, OPTION_CHOICE, &(p)->pcie_root, "POLICY",                                \
 	  "root of a NIC whose DMA comes from elsewhere", published_pcie_root_words, 0 },          \
+	{ "numa-node", 0, OPTION_CHOICE, &(p)->numa_node, "FORM",                                  \
+	  "NUMA node as one number, or with the equally near ones", published_numa_words, 0 },     \
 	{ "mirror", 0, OPTION_CHOICE, &(p)->mirror, "WORD", "publish dra.net/ attributes too",     \
 	  published_mirror_words, 0 }
 /* clang-format on */

@@ -23,6 +23,7 @@ static int show(const char *root, const struct published *p)
 	const struct topo_options to = {
 		.pcie_root = (enum pcie_root_policy)p->pcie_root,
 		.node_name = p->node_name,
+		.numa_lists = p->numa_node == 1,
 	};
 	_cleanup_(inventory_unrefp) struct inventory *inv = NULL;
 	struct publish_options po = { 0 };

@@ -77,14 +77,60 @@ static void set_id(json_t *attributes, const char *key, unsigned int id)
 	set_string(attributes, key, text);
 }
 
-/* Other addresses, e.g. of VMD, have none of the standard PCI attributes. */
-static void set_standard(json_t *attributes, const char *bus_id, const char *pcie_root, int numa)
+/* Values of the standard attributes; strings and lists are borrowed, NULL is unknown. */
+struct standard {
+	const char *bus_id, *pcie_root;
+	const char *other_root; /* the second value of a list */
+	int numa;
+	const int *numa_nodes; /* the list form */
+	size_t n_numa_nodes;
+};
+
+/* For the scheduler a scalar is a list of one value: one value is published as such. */
+static void set_numa(json_t *attributes, const struct standard *s)
 {
-	if (is_standard_bus_id(bus_id)) {
-		set_string(attributes, STANDARD "pciBusID", bus_id);
-		set_string(attributes, STANDARD "pcieRoot", pcie_root);
+	json_t *list;
+
+	if (s->n_numa_nodes < 2 || s->n_numa_nodes > NUMA_LIST_MAX) {
+		set_int(attributes, STANDARD "numaNode", s->numa);
+		return;
 	}
-	set_int(attributes, STANDARD "numaNode", numa);
+	list = json_new_array();
+	for (size_t i = 0; i < s->n_numa_nodes; i++)
+		json_add(list, json_new_int(s->numa_nodes[i]));
+	set_typed(attributes, STANDARD "numaNode", "ints", list);
+}
+
+/* Other addresses, e.g. of VMD, have none of the standard PCI attributes. */
+static void set_standard(json_t *attributes, const struct standard *s)
+{
+	set_numa(attributes, s);
+	if (!is_standard_bus_id(s->bus_id))
+		return;
+	set_string(attributes, STANDARD "pciBusID", s->bus_id);
+	if (s->pcie_root && s->other_root && !streq(s->pcie_root, s->other_root) &&
+	    fits("pcieRoot", s->pcie_root) && fits("pcieRoot", s->other_root)) {
+		json_t *list = json_new_array();
+
+		json_add_string(list, s->pcie_root);
+		json_add_string(list, s->other_root);
+		set_typed(attributes, STANDARD "pcieRoot", "strings", list);
+	} else {
+		set_string(attributes, STANDARD "pcieRoot", s->pcie_root);
+	}
+}
+
+bool devices_have_lists(const json_t *devices)
+{
+	const char *key;
+	json_t *device, *value;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)devices, i, device)
+		json_object_foreach(json_object_get(device, "attributes"), key, value)
+			if (json_object_get(value, "ints") || json_object_get(value, "strings"))
+				return true;
+	return false;
 }
 
 /* Every key on every device: "" and 0 stand for what is not known or not one value. */
@@ -131,9 +177,17 @@ static json_t *device_object(const char *name, json_t *attributes, uint64_t gbps
 static json_t *device_from_view(const struct view *v, const struct publish_options *options)
 {
 	const struct topo_nic *nic = &v->nic;
+	const struct standard standard = {
+		.bus_id = nic->bus_id,
+		.pcie_root = nic->pcie_root,
+		.other_root = options->root_list ? nic->function_pcie_root : NULL,
+		.numa = nic->numa_node,
+		.numa_nodes = nic->numa_nodes,
+		.n_numa_nodes = options->numa_list ? nic->n_numa_nodes : 0,
+	};
 	json_t *a = json_new_object();
 
-	set_standard(a, nic->bus_id, nic->pcie_root, nic->numa_node);
+	set_standard(a, &standard);
 	set_string(a, "type", v->type);
 	if (nic->role != ROLE_UNKNOWN)
 		set_string(a, "role", topo_role_name(nic->role));
@@ -224,6 +278,13 @@ static void agree_int(int *a, int b)
 		*a = TOPO_UNKNOWN;
 }
 
+static bool same_nodes(const struct topo_nic *a, const struct topo_nic *b)
+{
+	return a->n_numa_nodes == b->n_numa_nodes &&
+	       (a->n_numa_nodes == 0 ||
+		memcmp(a->numa_nodes, b->numa_nodes, a->n_numa_nodes * sizeof(int)) == 0);
+}
+
 /* Take the facts of one more function of the card into account. */
 static void view_merge(struct view *v, const struct view *other)
 {
@@ -235,6 +296,8 @@ static void view_merge(struct view *v, const struct view *other)
 	agree_string(&a->pcie_switch, b->pcie_switch);
 	agree_string(&a->dma_bus_id, b->dma_bus_id);
 	agree_int(&a->numa_node, b->numa_node);
+	if (!same_nodes(a, b))
+		a->n_numa_nodes = 0;
 	agree_int(&a->rail, b->rail);
 	agree_int(&a->rail_group, b->rail_group);
 	if (a->role != b->role)
@@ -281,11 +344,19 @@ json_t *device_card(const struct inventory *inv, const struct topo_card *card,
 	return device_from_view(&v, options);
 }
 
-json_t *device_gpu(const struct inventory *inv, const struct topo_gpu *gpu)
+json_t *device_gpu(const struct inventory *inv, const struct topo_gpu *gpu,
+		   const struct publish_options *options)
 {
+	const struct standard standard = {
+		.bus_id = gpu->bus_id,
+		.pcie_root = gpu->pcie_root,
+		.numa = gpu->numa_node,
+		.numa_nodes = gpu->numa_nodes,
+		.n_numa_nodes = options->numa_list ? gpu->n_numa_nodes : 0,
+	};
 	json_t *a = json_new_object();
 
-	set_standard(a, gpu->bus_id, gpu->pcie_root, gpu->numa_node);
+	set_standard(a, &standard);
 	set_string(a, "type", "gpu");
 	set_string(a, "vendor", gpu->vendor);
 	set_id(a, "deviceID", gpu->device_id);

@@ -199,8 +199,8 @@ json_t *publish_devices(const struct inventory *inv, const struct publish_option
 	if (kinds & PUBLISH_PF)
 		add_pfs(devices, inv, options, overlapping(kinds));
 	for (size_t i = 0; kinds & PUBLISH_GPU && i < inv->n_gpus; i++)
-		if (publish_can_serve(&inv->gpus[i]))
-			add_device(devices, device_gpu(inv, &inv->gpus[i]));
+		if (publish_can_serve(&inv->gpus[i]) && !inv->gpus[i].partition)
+			add_device(devices, device_gpu(inv, &inv->gpus[i], options));
 	return devices;
 }
 

@@ -13,22 +13,29 @@
 
 /* Limits of the API, resource.k8s.io/v1 (k8s.io/api/resource/v1/types.go). */
 #define SLICE_MAX_DEVICES 128
-#define SLICE_MAX_COUNTING_DEVICES 64 /* when a device of the slice consumes counters */
+/* when a device of the slice consumes counters or has a list attribute */
+#define SLICE_MAX_ADVANCED_DEVICES 64
 #define SLICE_MAX_COUNTER_SETS 8
 #define ATTRIBUTE_MAX_STRING 64 /* bytes of a string or version value */
+/* A device has at most 48 values in its at most 32 attributes: what a list may have of them. */
+#define NUMA_LIST_MAX 16
 
 /* attributes.c: one device object of the API each, new reference. */
 json_t *device_nic(const struct inventory *inv, const struct topo_nic *nic, const char *type,
 		   const struct publish_options *options);
 json_t *device_card(const struct inventory *inv, const struct topo_card *card,
 		    const struct publish_options *options);
-json_t *device_gpu(const struct inventory *inv, const struct topo_gpu *gpu);
+json_t *device_gpu(const struct inventory *inv, const struct topo_gpu *gpu,
+		   const struct publish_options *options);
 
 /* devices.c: everything of the given kinds (already effective) in the order of publication. */
 json_t *publish_devices(const struct inventory *inv, const struct publish_options *options,
 			unsigned int kinds);
 /* The counter sets those devices draw on; an empty array when nothing overlaps. */
 json_t *publish_counter_sets(const struct inventory *inv, unsigned int kinds);
+
+/* A device of this array has an attribute with a list of values. */
+bool devices_have_lists(const json_t *devices);
 
 /* values.c */
 

@@ -22,6 +22,9 @@ struct publish_options {
 	const char *node_name;
 	unsigned int kinds; /* enum publish_kind bits */
 	bool mirror; /* dra.net/… attributes */
+	/* These need the feature gate DRAListTypeAttributes; one value stays a scalar. */
+	bool root_list; /* pcieRoot of a NIC: where its DMA comes from, then its own root */
+	bool numa_list; /* numaNode: topo_nic.numa_nodes */
 };
 
 /* "card,nic,pf,gpu" → bits.  ERR_INVALID names the unknown word and the known ones. */

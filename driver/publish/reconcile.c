@@ -29,6 +29,7 @@ struct publisher {
 
 	json_t *wanted; /* publish_specs(); NULL: no inventory yet */
 	bool no_pf; /* the API server drops counters */
+	bool no_lists; /* … or refuses list attributes */
 	bool refused; /* it called "wanted" invalid: wait for other content or the next full list */
 	bool warned_cards, warned_gpus, warned_changed;
 
@@ -181,6 +182,8 @@ static void set_wanted(struct publisher *p)
 
 	if (p->no_pf)
 		options.kinds &= ~(unsigned int)PUBLISH_PF;
+	if (p->no_lists)
+		options.root_list = options.numa_list = false;
 	wanted = publish_specs(p->inv, &options);
 	if (p->wanted && json_equal(p->wanted, wanted))
 		return;
@@ -204,6 +207,21 @@ static bool has_counters(const json_t *spec)
 	return false;
 }
 
+/*
+ * With its feature gate off the API server drops the values of a list, and calls an attribute
+ * without value invalid; one that does not know lists does the same.
+ */
+static void leave_lists(struct publisher *p, const char *text)
+{
+	log_error("the API server takes no list attributes (feature gate DRAListTypeAttributes, "
+		  "off by default): publishing one value each, as with --pcie-root=auto and "
+		  "--numa-node=scalar; turn the gate on in API server and scheduler and start the "
+		  "driver again, or leave these options",
+		  KV("error", "%s", text));
+	p->no_lists = true;
+	set_wanted(p);
+}
+
 /* Fields whose feature gate is off are dropped without a word: compare the answer. */
 static void check_answer(struct publisher *p, const json_t *answer, const json_t *sent)
 {
@@ -223,6 +241,11 @@ static void check_answer(struct publisher *p, const json_t *answer, const json_t
 			KV("slice", "%s", json_path_string(answer, "metadata.name")));
 		p->no_pf = true;
 		set_wanted(p);
+		return;
+	}
+	if (!p->no_lists && devices_have_lists(json_object_get(sent, "devices")) &&
+	    !devices_have_lists(json_object_get(spec, "devices"))) {
+		leave_lists(p, "it dropped them");
 		return;
 	}
 	if (!p->warned_changed)
@@ -249,13 +272,18 @@ static void report(struct publisher *p)
 		 KV("ms", "%.1f", (double)(clock_us() - p->since_us) / 1000));
 }
 
-static void write_failed(struct publisher *p, const struct kube_reply *reply)
+static void write_failed(struct publisher *p, const struct kube_reply *reply, const json_t *sent)
 {
 	const struct err *err = &reply->err;
 	bool news = is_news(p->write_error, sizeof(p->write_error), err->msg);
 
 	switch (err->kind) {
 	case ERR_INVALID:
+		if (!p->no_lists && strstr(err->msg, "attributes") &&
+		    devices_have_lists(json_object_get(sent, "devices"))) {
+			leave_lists(p, err->msg);
+			return;
+		}
 		p->refused = true;
 		if (news)
 			log_error("the API server calls a slice of ours invalid; trying again when "
@@ -300,7 +328,7 @@ static void on_written(const struct kube_reply *reply, void *data)
 	if (gone || (p->plan.op == SLICE_DELETE && reply->err.code == 0)) {
 		store_removed(&p->store, uid);
 	} else if (reply->err.code) {
-		write_failed(p, reply);
+		write_failed(p, reply, sent);
 		strlist_done(&p->store.gone);
 		sync_pool(p);
 		return;
@@ -427,7 +455,8 @@ static void warn_about_gpus(struct publisher *p, const struct inventory *inv)
 	size_t n = 0;
 
 	for (size_t i = 0; p->options.kinds & PUBLISH_GPU && i < inv->n_gpus; i++)
-		n += !publish_can_serve(&inv->gpus[i]);
+		n += !publish_can_serve(
+			&inv->gpus[i]); /* divided ones have a warning of their own */
 	if (n && !p->warned_gpus)
 		log_warn("GPUs that are not NVIDIA's are not published: let their vendor's own DRA "
 			 "driver hand them out (--gpu=off)",

@@ -38,7 +38,8 @@ json_t *publish_specs(const struct inventory *inv, const struct publish_options 
 	unsigned int kinds = publish_effective_kinds(inv, options->kinds);
 	_cleanup_json_ json_t *devices = publish_devices(inv, options, kinds);
 	_cleanup_json_ json_t *sets = publish_counter_sets(inv, kinds);
-	size_t limit = json_array_size(sets) ? SLICE_MAX_COUNTING_DEVICES : SLICE_MAX_DEVICES;
+	bool advanced = json_array_size(sets) || devices_have_lists(devices);
+	size_t limit = advanced ? SLICE_MAX_ADVANCED_DEVICES : SLICE_MAX_DEVICES;
 	size_t n_devices = (json_array_size(devices) + limit - 1) / limit;
 	size_t n_sets =
 		(json_array_size(sets) + SLICE_MAX_COUNTER_SETS - 1) / SLICE_MAX_COUNTER_SETS;
