@@ -63,6 +63,9 @@ static void check_attribute(const char *key, const json_t *value)
 			assert_true(streq(type, "string") || streq(type, "version"));
 			assert_true(json_string_length(v) <= 64);
 			assert_true(mirror || json_string_length(v) > 0);
+		} else if (json_is_array(v)) {
+			assert_true(streq(type, "ints") || streq(type, "strings"));
+			assert_true(json_array_size(v) >= 2);
 		} else if (json_is_integer(v)) {
 			assert_string_equal(type, "int");
 			assert_true(json_integer_value(v) >= 0);
@@ -525,6 +528,125 @@ static void test_counting_slices_are_smaller(void **state)
 	machine_done(&m);
 }
 
+static size_t values_of(const json_t *device)
+{
+	const char *key, *type;
+	json_t *value, *v;
+	size_t n = 0;
+
+	json_object_foreach(json_object_get(device, "attributes"), key, value)
+		json_object_foreach(value, type, v)
+			n += json_is_array(v) ? json_array_size(v) : 1;
+	return n;
+}
+
+/* Two roots where they differ; one value is a scalar; at most 64 such devices in a slice. */
+static void test_lists(void **state)
+{
+	static int nodes[] = { 6, 4, 5, 7 }, many[NUMA_LIST_MAX + 1];
+	struct publish_options o = options_of(PUBLISH_NIC | PUBLISH_GPU);
+	_cleanup_json_ json_t *specs = NULL, *scalars = NULL;
+	_cleanup_free_ char *roots = NULL, *numa = NULL;
+	const json_t *first, *second, *gpu;
+	struct machine m;
+	struct topo_gpu *g;
+
+	(void)state;
+	machine_nics(&m, 66);
+	o.root_list = o.numa_list = true;
+	for (size_t i = 0; i < 66; i++) {
+		m.inv.nics[i].numa_nodes = i ? nodes : many;
+		m.inv.nics[i].n_numa_nodes = i == 1 ? 4 : i ? 1 : ARRAY_SIZE(many);
+	}
+	m.inv.nics[0].pcie_root = m.inv.nics[0].function_pcie_root;
+	g = add_gpu(&m, "0100:00:00.0");
+	g->pcie_root = text(&m, "pci0009:00");
+	g->numa_node = 6;
+	g->numa_nodes = nodes;
+	g->n_numa_nodes = 4;
+	specs = publish_specs(&m.inv, &o);
+	check_specs(specs);
+	assert_int_equal(json_array_size(specs), 2);
+	assert_int_equal(json_array_size(json_object_get(json_array_get(specs, 0), "devices")), 64);
+	first = device_at(specs, 0, 0);
+	second = device_at(specs, 0, 1);
+	gpu = device_at(specs, 1, 2);
+	assert_string_equal(string_of(first, "resource.kubernetes.io/pcieRoot"), "pci0000:00");
+	assert_int_equal(json_integer_value(json_object_get(
+				 attribute(first, "resource.kubernetes.io/numaNode"), "int")),
+			 0); /* too many to publish */
+	roots = json_text(attribute(second, "resource.kubernetes.io/pcieRoot"));
+	numa = json_text(attribute(second, "resource.kubernetes.io/numaNode"));
+	assert_string_equal(roots, "{\"strings\":[\"pci0009:00\",\"pci0000:00\"]}");
+	assert_string_equal(numa, "{\"ints\":[6,4,5,7]}");
+	assert_string_equal(string_of(second, "functionPcieRoot"), "pci0000:00");
+	assert_string_equal(string_of(gpu, "resource.kubernetes.io/pcieRoot"), "pci0009:00");
+	assert_int_equal(json_array_size(json_object_get(
+				 attribute(gpu, "resource.kubernetes.io/numaNode"), "ints")),
+			 4);
+	/* 48 values a device, with the longest list that is published */
+	m.inv.nics[1].numa_nodes = many;
+	m.inv.nics[1].n_numa_nodes = NUMA_LIST_MAX;
+	json_decref(specs);
+	specs = publish_specs(&m.inv, &o);
+	assert_in_range(values_of(device_at(specs, 0, 1)), NUMA_LIST_MAX + 24, 48);
+
+	o.root_list = o.numa_list = false;
+	scalars = publish_specs(&m.inv, &o);
+	assert_false(devices_have_lists(json_object_get(json_array_get(scalars, 0), "devices")));
+	assert_int_equal(json_array_size(scalars), 1);
+	machine_done(&m);
+}
+
+/* A card has a list when its functions agree on it. */
+static void test_lists_of_cards(void **state)
+{
+	static int nodes[] = { 0, 1 }, others[] = { 0, 2 };
+	struct publish_options o = options_of(PUBLISH_CARD);
+	_cleanup_json_ json_t *specs = NULL, *again = NULL;
+	struct machine m;
+
+	(void)state;
+	machine_cards(&m, 1);
+	o.root_list = o.numa_list = true;
+	for (size_t i = 0; i < 2; i++) {
+		m.inv.nics[i].numa_nodes = nodes;
+		m.inv.nics[i].n_numa_nodes = 2;
+	}
+	specs = publish_specs(&m.inv, &o);
+	assert_non_null(json_object_get(
+		attribute(device_at(specs, 0, 0), "resource.kubernetes.io/pcieRoot"), "strings"));
+	assert_non_null(json_object_get(
+		attribute(device_at(specs, 0, 0), "resource.kubernetes.io/numaNode"), "ints"));
+	m.inv.nics[1].numa_nodes = others;
+	m.inv.nics[1].function_pcie_root = text(&m, "pci0002:00");
+	again = publish_specs(&m.inv, &o);
+	assert_string_equal(string_of(device_at(again, 0, 0), "resource.kubernetes.io/pcieRoot"),
+			    "pci0010:00");
+	assert_int_equal(
+		json_integer_value(json_object_get(
+			attribute(device_at(again, 0, 0), "resource.kubernetes.io/numaNode"),
+			"int")),
+		0);
+	machine_done(&m);
+}
+
+/* A divided GPU is its parts: somebody else's. */
+static void test_divided_gpus_are_not_published(void **state)
+{
+	struct publish_options o = options_of(PUBLISH_GPU);
+	_cleanup_json_ json_t *specs = NULL;
+	struct machine m;
+
+	(void)state;
+	machine_cards(&m, 2);
+	m.inv.gpus[0].partition = text(&m, "mig");
+	specs = publish_specs(&m.inv, &o);
+	assert_int_equal(json_array_size(json_object_get(json_array_get(specs, 0), "devices")), 1);
+	assert_string_equal(json_path_string(device_at(specs, 0, 0), "name"), m.inv.gpus[1].name);
+	machine_done(&m);
+}
+
 static void test_same_machine_same_bytes(void **state)
 {
 	struct publish_options o = options_of(ALL_KINDS);
@@ -683,6 +805,9 @@ int main(void)
 		cmocka_unit_test(test_no_functions_beside_five_cards),
 		cmocka_unit_test(test_slices_are_split),
 		cmocka_unit_test(test_counting_slices_are_smaller),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_lists_of_cards),
+		cmocka_unit_test(test_divided_gpus_are_not_published),
 		cmocka_unit_test(test_same_machine_same_bytes),
 		cmocka_unit_test(test_kind_words),
 		cmocka_unit_test(test_semver),

@@ -707,6 +707,59 @@ static void test_dropped_counters(void **state)
 	assert_int_equal(writes(), 2);
 }
 
+/* "n" NICs whose DMA comes from elsewhere, with lists. */
+static struct machine *list_machine(size_t n)
+{
+	struct machine *m = new_machine();
+
+	machine_nics(m, n);
+	publisher_free(publisher);
+	start_publisher(NICS);
+	options.root_list = true;
+	publisher_free(publisher);
+	assert_int_equal(publisher_new(NULL, NULL, &options, &publisher, &(struct err){ 0 }), 0);
+	return m;
+}
+
+static const char *stored_root(const char *type)
+{
+	const json_t *object = json_object_get(server.objects, slice_name(0));
+	const json_t *device = json_array_get(json_path(object, "spec.devices"), 0);
+	const json_t *value = json_object_get(json_object_get(device, "attributes"),
+					      "resource.kubernetes.io/pcieRoot");
+	const json_t *v = json_object_get(value, type);
+
+	return json_string_value(json_is_array(v) ? json_array_get(v, 0) : v);
+}
+
+/* The gate is off: one value each, no loop; after a restart it tries once more. */
+static void test_lists_without_their_gate(void **state)
+{
+	struct machine *m = list_machine(8);
+
+	(void)state;
+	server.on_commit = NULL;
+	set_machine(m);
+	run_for(1);
+	assert_string_equal(stored_root("strings"), "pci0009:00");
+
+	for (int silent = 0; silent < 2; silent++) {
+		server.drop_lists = silent;
+		server.refuse_lists = !silent;
+		server_wipe();
+		run_for(2);
+		m = list_machine(9);
+		json_array_clear(server.log);
+		set_machine(m);
+		run_for(5);
+		assert_string_equal(stored_root("string"), "pci0009:00");
+		assert_null(stored_root("strings"));
+		assert_int_equal(writes(), 2);
+		run_for(1000);
+		assert_int_equal(writes(), 2);
+	}
+}
+
 static void test_other_dropped_fields_make_no_loop(void **state)
 {
 	struct machine *m = new_machine();
@@ -830,6 +883,7 @@ int main(void)
 		T(test_a_late_list_makes_no_doubles),
 		T(test_deleted_while_it_is_created),
 		T(test_dropped_counters),
+		T(test_lists_without_their_gate),
 		T(test_other_dropped_fields_make_no_loop),
 		T(test_names_are_checked),
 		T(test_random_histories),

@@ -68,6 +68,8 @@ static struct {
 	uint64_t watch_delay, list_delay;
 	struct fault fault;
 	bool drop_counters, drop_capacity;
+	bool drop_lists; /* without a word */
+	bool refuse_lists; /* as with the feature gate off: 422 */
 	void (*on_commit)(void);
 	json_t *log; /* ["POST", "PUT 00000-…", …] */
 	unsigned int n_lists, n_node_reads;
@@ -199,6 +201,17 @@ static void server_edit(const char *name, const char *path, json_t *value)
 	commit(name, object, "MODIFIED");
 }
 
+static void drop_lists(json_t *attributes)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(attributes, key, value) {
+		json_object_del(value, "ints");
+		json_object_del(value, "strings");
+	}
+}
+
 static void drop_fields(json_t *object)
 {
 	json_t *spec = json_object_get(object, "spec"), *device;
@@ -211,6 +224,8 @@ static void drop_fields(json_t *object)
 			json_object_del(device, "consumesCounters");
 		if (server.drop_capacity)
 			json_object_del(device, "capacity");
+		if (server.drop_lists)
+			drop_lists(json_object_get(device, "attributes"));
 	}
 }
 
@@ -262,6 +277,8 @@ static int do_request(const struct kube_request *r, json_t **answer)
 	}
 	if (streq(r->method, "DELETE"))
 		return do_delete(name, r->body);
+	if (server.refuse_lists && devices_have_lists(json_path(r->body, "spec.devices")))
+		return 422;
 	if (streq(r->method, "PUT"))
 		return do_put(name, r->body, answer);
 	*answer = json_deep_copy(r->body);
@@ -317,7 +334,12 @@ static void run_request(void)
 	if (reply.status / 100 == 2)
 		reply.body = answer;
 	else
-		err_set(&reply.err, kind_of(reply.status), EIO, "%s: HTTP %d", entry, reply.status);
+		err_set(&reply.err, kind_of(reply.status), EIO, "%s: HTTP %d%s", entry,
+			reply.status,
+			!faulty && reply.status == 422
+				? " spec.devices[0].attributes[resource.kubernetes.io/pcieRoot]: "
+				  "Invalid value: must specify one of: `int`, `bool`"
+				: "");
 	server.request = NULL;
 	r->fn(&reply, r->data);
 	json_decref(answer);

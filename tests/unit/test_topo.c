@@ -318,6 +318,14 @@ static void test_root_policy(void **state)
 	inv = data_direct_inventory("B", "A", NULL, PCIE_ROOT_DATA_DIRECT);
 	assert_null(nic_of(inv, "0000:03:00.0")->pcie_root);
 	inventory_unref(inv);
+	/* The list: both are there; neither when the effective one is not known. */
+	inv = data_direct_inventory("A", "A", NULL, PCIE_ROOT_LIST);
+	assert_string_equal(nic_of(inv, "0000:03:00.0")->pcie_root, "pci0001:00");
+	assert_string_equal(nic_of(inv, "0000:03:00.0")->function_pcie_root, "pci0000:00");
+	inventory_unref(inv);
+	inv = data_direct_inventory("B", "A", NULL, PCIE_ROOT_LIST);
+	assert_null(nic_of(inv, "0000:03:00.0")->pcie_root);
+	inventory_unref(inv);
 }
 
 /* The other PF dropped off the bus: half of an atomic card is no NIC. */
