@@ -8,6 +8,8 @@
 #include "topo/nest.h"
 #include "topo/output.h"
 
+#define MANY 2 /* more than so many times the same warning is said once */
+
 enum colour { PLAIN, BOLD, DIM, GREEN, CYAN, YELLOW };
 
 struct tree {
@@ -45,12 +47,28 @@ static void add(struct lines *lines, char *text, const struct nest *nest)
 	*array_push(lines->items, lines->n, lines->cap) = (struct line){ text, nest };
 }
 
+static bool is_alike(const struct topo_warning *a, const struct topo_warning *b)
+{
+	return streq(a->code, b->code) && streq(a->message, b->message);
+}
+
+/* The same is wrong with many: said once below the tree, not beside each. */
+static bool is_common(const struct inventory *inv, const struct topo_warning *warning)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_warnings && n <= MANY; i++)
+		n += is_alike(&inv->warnings[i], warning);
+	return n > MANY;
+}
+
 static void add_warnings(struct tree *t, struct lines *lines, const char *name, const char *bus_id)
 {
 	for (size_t i = 0; i < t->inv->n_warnings; i++) {
 		const struct topo_warning *w = &t->inv->warnings[i];
 
-		if (t->warned[i] || (!streq(w->object, name) && !streq(w->object, bus_id)))
+		if (t->warned[i] || (!streq(w->object, name) && !streq(w->object, bus_id)) ||
+		    is_common(t->inv, w))
 			continue;
 		t->warned[i] = true;
 		add(lines,
@@ -345,6 +363,27 @@ static void print_head(const struct tree *t, struct buf *out)
 	buf_printf(out, "%s\n", inv->virtual_machine ? ", virtual machine" : "");
 }
 
+/* What stands beside no object; what is said of many, once with their names. */
+static void print_warnings(struct tree *t)
+{
+	const struct inventory *inv = t->inv;
+
+	for (size_t i = 0; i < inv->n_warnings; i++) {
+		const struct topo_warning *w = &inv->warnings[i];
+
+		if (t->warned[i])
+			continue;
+		buf_printf(t->out, "%s! %s: %s", paint(t, YELLOW), w->code, w->object);
+		for (size_t k = i + 1; k < inv->n_warnings; k++) {
+			if (t->warned[k] || !is_alike(&inv->warnings[k], w))
+				continue;
+			buf_printf(t->out, ", %s", inv->warnings[k].object);
+			t->warned[k] = true;
+		}
+		buf_printf(t->out, ": %s%s\n", w->message, paint(t, PLAIN));
+	}
+}
+
 char *topo_to_tree(const struct inventory *inv, unsigned int flags)
 {
 	struct buf out = { 0 };
@@ -359,11 +398,7 @@ char *topo_to_tree(const struct inventory *inv, unsigned int flags)
 
 	print_head(&t, &out);
 	print(&t, top, "");
-	for (size_t i = 0; i < inv->n_warnings; i++)
-		if (!t.warned[i])
-			buf_printf(&out, "%s! %s: %s: %s%s\n", paint(&t, YELLOW),
-				   inv->warnings[i].code, inv->warnings[i].object,
-				   inv->warnings[i].message, paint(&t, PLAIN));
+	print_warnings(&t);
 	nest_free(top);
 	free(t.warned);
 	return buf_take(&out);
