@@ -247,7 +247,6 @@ class Guest:
         return json.loads(line)
 
     def qmp(self, command, **arguments):
-        arguments = {k.replace("_", "-") if k == "qom_path" else k: v for k, v in arguments.items()}
         request = {"execute": command, "arguments": arguments}
         self._qmp.sendall(json.dumps(request).encode() + b"\n")
         while True:
