@@ -6,73 +6,87 @@
 
 #define CLASS_NET "sys/class/net"
 
-/* "DEVTYPE=vlan" in the uevent file. */
-static char *dev_type(const struct hw_root *root, const char *dir)
+/* "KEY=value" lines of the uevent file: the kind of link, and its number. */
+static void read_uevent(struct hw_dir *dir, struct hw_netdev *netdev)
 {
-	_cleanup_free_ char *text = hw_attr(root, dir, "uevent");
-	struct strlist lines = { 0 };
-	char *type = NULL;
+	_cleanup_free_ char *text = hw_dir_text(dir, "uevent");
 
-	if (!text)
-		return NULL;
-	strlist_split(&lines, text, '\n');
-	for (size_t i = 0; i < lines.n && !type; i++)
-		if (starts_with(lines.items[i], "DEVTYPE=") && lines.items[i][8])
-			type = xstrdup(lines.items[i] + 8);
-	strlist_done(&lines);
-	return type;
+	for (char *line = text, *end; line; line = end) {
+		end = strchr(line, '\n');
+		if (end)
+			*end++ = '\0';
+		if (starts_with(line, "DEVTYPE=") && line[8] && !netdev->kind)
+			netdev->kind = xstrdup(line + 8);
+		else if (starts_with(line, "IFINDEX=") &&
+			 (parse_int(line + 8, &netdev->ifindex) < 0 || netdev->ifindex <= 0))
+			netdev->ifindex = HW_UNKNOWN;
+	}
+	if (netdev->ifindex == HW_UNKNOWN)
+		netdev->ifindex = hw_dir_int(dir, "ifindex", HW_UNKNOWN);
 }
 
-static void read_lower(const struct hw_root *root, const char *dir, struct hw_netdev *netdev)
+static void read_lower(struct hw_dir *dir, struct hw_netdev *netdev)
 {
 	struct strlist names = { 0 };
 
-	if (hw_list(root, dir, HW_MAX_NETDEVS, &names) == 0)
+	if (hw_dir_list(dir, ".", HW_MAX_NETDEVS, &names) == 0)
 		for (size_t i = 0; i < names.n; i++)
 			if (starts_with(names.items[i], "lower_"))
 				strlist_add(&netdev->lower, names.items[i] + 6);
 	strlist_done(&names);
 }
 
-static void read_netdev(const struct hw_root *root, const char *name, struct hw_machine *machine)
+/* "dev_port"; drivers of older kernels told it as "dev_id". */
+static int read_dev_port(struct hw_dir *dir)
 {
-	_cleanup_free_ char *dir = xasprintf(CLASS_NET "/%s", name);
-	_cleanup_free_ char *path = hw_link_path(root, CLASS_NET, name);
-	struct hw_netdev *netdev;
+	int port = hw_dir_int(dir, "dev_port", HW_UNKNOWN);
 
-	/* Files such as bonding_masters are no links and no netdevs. */
-	if (!path || !utf8_valid(name, strlen(name)))
-		return;
-	netdev = array_push(machine->netdevs, machine->n_netdevs, machine->cap_netdevs);
-	*netdev = (struct hw_netdev){
-		.name = xstrdup(name),
-		.bus_id = hw_path_bus_id(path),
-		.sf_parent = hw_path_sf_parent(path),
-		.oper_state = hw_attr(root, dir, "operstate"),
-		.phys_switch_id = hw_attr(root, dir, "phys_switch_id"),
-		.phys_port_name = hw_attr(root, dir, "phys_port_name"),
-		.kind = dev_type(root, dir),
-		.master = hw_link_base(root, dir, "master"),
-		.ifindex = HW_UNKNOWN,
-		.type = HW_UNKNOWN,
-		.speed_mbps = HW_UNKNOWN,
-		.carrier = HW_UNKNOWN,
-		.dev_port = HW_UNKNOWN,
-		.mtu = hw_attr_int(root, dir, "mtu", HW_UNKNOWN),
-	};
-	read_lower(root, dir, netdev);
+	if (port < 0)
+		port = (int)(hw_dir_hex(dir, "dev_id", 0xffff) & 0xffff);
+	return port == 0xffff ? HW_UNKNOWN : port;
 }
 
-void hw_read_net(const struct hw_root *root, struct hw_machine *machine)
+/* Of a link that is down by an administrator, speed and carrier cannot be read: EINVAL. */
+static void read_port(struct hw_dir *dir, struct hw_netdev *netdev)
 {
-	struct strlist names = { 0 };
-	int r = hw_list(root, CLASS_NET, HW_MAX_NETDEVS, &names);
+	netdev->address = hw_dir_text(dir, "address");
+	netdev->type = hw_dir_int(dir, "type", HW_UNKNOWN);
+	netdev->carrier = hw_dir_int(dir, "carrier", HW_UNKNOWN);
+	netdev->speed_mbps = hw_dir_int(dir, "speed", HW_UNKNOWN);
+	if (netdev->speed_mbps <= 0)
+		netdev->speed_mbps = HW_UNKNOWN;
+	netdev->dev_port = read_dev_port(dir);
+	netdev->phys_switch_id = hw_dir_text(dir, "phys_switch_id");
+	netdev->phys_port_name = hw_dir_text(dir, "phys_port_name");
+}
 
-	if (r < 0 && r != -ENOENT)
-		hw_unreadable(machine, "net-unreadable", CLASS_NET, "network devices", r);
-	for (size_t i = 0; r == 0 && i < names.n; i++)
-		read_netdev(root, names.items[i], machine);
-	strlist_done(&names);
+/* The link of a VF whose PF can be seen: the port is that of the PF, and there are many of them. */
+static bool is_of_vf(const struct hw_machine *machine, const struct hw_netdev *netdev)
+{
+	const struct hw_pci *pci = netdev->bus_id ? hw_find_pci(machine, netdev->bus_id) : NULL;
+
+	return pci && pci->physfn && hw_find_pci(machine, pci->physfn);
+}
+
+/* Directly below a PCI function there is hardware: it runs on no other link. */
+static bool is_hardware(const char *path, const struct hw_netdev *netdev)
+{
+	return netdev->bus_id && !strstr(path, "/virtio");
+}
+
+static void fill_netdev(struct hw_dir *dir, const struct hw_machine *machine,
+			struct hw_netdev *netdev)
+{
+	netdev->bus_id = hw_path_bus_id(dir->path);
+	netdev->sf_parent = hw_path_sf_parent(dir->path);
+	netdev->master = hw_dir_link_base(dir, "master");
+	netdev->oper_state = hw_dir_text(dir, "operstate");
+	netdev->mtu = hw_dir_int(dir, "mtu", HW_UNKNOWN);
+	read_uevent(dir, netdev);
+	if (!is_of_vf(machine, netdev))
+		read_port(dir, netdev);
+	if (!is_hardware(dir->path, netdev))
+		read_lower(dir, netdev);
 }
 
 static void netdev_done(struct hw_netdev *netdev)
@@ -87,6 +101,60 @@ static void netdev_done(struct hw_netdev *netdev)
 	free(netdev->address);
 	free(netdev->master);
 	strlist_done(&netdev->lower);
+}
+
+static void read_netdev(struct hw_dir *list, const char *name, struct hw_machine *machine)
+{
+	_cleanup_free_ char *path = hw_dir_link_path(list, name);
+	_cleanup_(hw_dir_close) struct hw_dir dir = { .fd = -1 };
+	struct hw_netdev netdev = {
+		.ifindex = HW_UNKNOWN,
+		.type = HW_UNKNOWN,
+		.mtu = HW_UNKNOWN,
+		.speed_mbps = HW_UNKNOWN,
+		.carrier = HW_UNKNOWN,
+		.dev_port = HW_UNKNOWN,
+	};
+	int r;
+
+	/* Files such as bonding_masters are no links and no netdevs. */
+	if (!path)
+		return;
+	r = hw_dir_open(list->root, path + 1, &dir);
+	if (r < 0) {
+		if (hw_dir_has(list, name))
+			hw_warn(machine, "netdev-unreadable", name, "the link is left out: %s",
+				strerror(-r));
+		return;
+	}
+	netdev.name = xstrdup(name);
+	fill_netdev(&dir, machine, &netdev);
+	if (dir.missed && hw_dir_gone(&dir))
+		netdev_done(&netdev);
+	else
+		*array_push(machine->netdevs, machine->n_netdevs, machine->cap_netdevs) = netdev;
+}
+
+void hw_read_net(const struct hw_root *root, struct hw_machine *machine)
+{
+	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 };
+	struct strlist names = { 0 };
+	int r = hw_list(root, CLASS_NET, HW_MAX_NETDEVS, &names);
+
+	if (r == 0)
+		r = hw_dir_open(root, CLASS_NET, &list);
+	if (r < 0 && r != -ENOENT)
+		hw_unreadable(machine, "net-unreadable", CLASS_NET, "network devices", r);
+	for (size_t i = 0; r == 0 && i < names.n; i++) {
+		const char *name = names.items[i];
+
+		if (utf8_valid(name, strlen(name)))
+			read_netdev(&list, name, machine);
+		else
+			hw_warn(machine, "netdev-unreadable", CLASS_NET,
+				"a link is left out: its name is not UTF-8");
+	}
+	strlist_done(&names);
 }
 
 void hw_clear_net(struct hw_machine *machine)

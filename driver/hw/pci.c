@@ -1,66 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <search.h>
 #include <sys/stat.h>
 
 #include "base/bus_id.h"
 #include "base/mem.h"
+#include "hw/pci_config.h"
 #include "hw/read.h"
 #include "hw/vpd.h"
 
 #define DEVICES "sys/bus/pci/devices"
 #define VPD_MAX (32 * 1024) /* the address register has 15 bits */
-#define CONFIG_MAX 4096
+#define CONFIG_FIRST 256 /* where the extended configuration space begins */
 
-/* Byte offsets in configuration space (PCI and PCI Express base specifications). */
-enum { CFG_STATUS = 0x06, CFG_CAPABILITIES = 0x34, CFG_HEADER = 0x40, CFG_CONVENTIONAL = 0x100 };
-enum { STATUS_CAP_LIST = 0x10, CAP_EXPRESS = 0x10 };
+/* What there was no right to read. */
+struct rights {
+	bool no_vpd, no_config;
+};
 
-/*
- * Device/port type of the PCI Express capability; a function without that capability is OTHER, a
- * conventional bridge.  Without CAP_SYS_ADMIN only the 64 byte header can be read: unknown.
- */
-static enum hw_port_type port_type(const unsigned char *cfg, size_t len)
+static bool is_bridge(const struct hw_pci *pci)
 {
-	size_t at;
-
-	if (len < CFG_HEADER || (cfg[0] == 0xff && cfg[1] == 0xff))
-		return HW_PORT_UNKNOWN;
-	if (!(cfg[CFG_STATUS] & STATUS_CAP_LIST))
-		return HW_PORT_OTHER;
-	at = cfg[CFG_CAPABILITIES] & 0xfcU;
-	/* At most one capability per four bytes: a list that runs in a circle ends. */
-	for (size_t i = 0; i < CFG_CONVENTIONAL / 4; i++) {
-		if (at == 0)
-			return HW_PORT_OTHER;
-		if (at < CFG_HEADER || at + 3 >= len)
-			return HW_PORT_UNKNOWN;
-		if (cfg[at] != CAP_EXPRESS) {
-			at = cfg[at + 1] & 0xfcU;
-			continue;
-		}
-		switch (cfg[at + 2] >> 4) {
-		case 4:
-			return HW_PORT_ROOT;
-		case 5:
-			return HW_PORT_UPSTREAM;
-		case 6:
-			return HW_PORT_DOWNSTREAM;
-		default:
-			return HW_PORT_OTHER;
-		}
-	}
-	return HW_PORT_UNKNOWN;
+	return pci->class >> 8 == 0x0604;
 }
 
-static void read_port_type(const struct hw_root *root, const char *dir, struct hw_pci *pci)
+/* The DMA function of a ConnectX-8. */
+static bool is_data_direct(const struct hw_pci *pci)
 {
-	_cleanup_free_ char *path = xasprintf("%s/config", dir), *cfg = NULL;
-	size_t len;
+	return pci->vendor == 0x15b3 && pci->device == 0x2100;
+}
 
-	if (hw_root_read(root, path, CONFIG_MAX, &cfg, &len) == 0)
-		pci->port_type = port_type((unsigned char *)cfg, len);
+/* Network controllers, displays, accelerators: what is published, not what just is there. */
+static bool is_device(const struct hw_pci *pci)
+{
+	unsigned int base = pci->class >> 16;
+
+	return base == 0x02 || base == 0x03 || base == 0x12 || is_data_direct(pci);
 }
 
 /*
@@ -121,109 +97,154 @@ static void remember_vpd(char *bus_id, ino_t inode, const struct vpd *vpd)
 }
 
 /* 0 or a negative errno; "ret" is the caller's. */
-static int load_vpd(const struct hw_root *root, const char *path, char *bus_id, struct vpd *ret)
+static int load_vpd(struct hw_dir *dir, char *bus_id, struct vpd *ret)
 {
-	_cleanup_free_ char *data = NULL;
+	/* A recorder is to see the bytes. */
+	bool once = dir->root->live && !dir->root->recorder;
+	_cleanup_free_ void *data = NULL;
 	struct stat st = { 0 };
-	size_t len = 0;
+	ssize_t n;
 	int r;
 
-	if (root->live && !root->recorder && fstatat(root->fd, path, &st, 0) == 0 &&
-	    recall_vpd(bus_id, st.st_ino, ret))
+	if (once && fstatat(dir->fd, "vpd", &st, 0) == 0 && recall_vpd(bus_id, st.st_ino, ret))
 		return 0;
-	r = hw_root_read(root, path, VPD_MAX, &data, &len);
-	if (r == 0)
-		r = vpd_parse(data, len, ret);
-	if (r == 0 && root->live && !root->recorder)
+	data = xmalloc(VPD_MAX);
+	n = hw_dir_read(dir, "vpd", data, VPD_MAX);
+	r = n < 0 ? (int)n : vpd_parse(data, (size_t)n, ret);
+	if (r == 0 && once)
 		remember_vpd(bus_id, st.st_ino, ret);
 	return r;
 }
 
-static void read_vpd(const struct hw_root *root, const char *dir, struct hw_machine *machine,
-		     struct hw_pci *pci, bool *no_rights)
+static void read_vpd(struct hw_dir *dir, struct hw_machine *machine, struct hw_pci *pci,
+		     struct rights *rights)
 {
-	_cleanup_free_ char *path = xasprintf("%s/vpd", dir);
 	struct vpd vpd = { 0 };
-	int r = load_vpd(root, path, pci->bus_id, &vpd);
+	int r = load_vpd(dir, pci->bus_id, &vpd);
 
-	if (r == -ENOENT)
-		return;
-	if (r == -EACCES || r == -EPERM) {
-		*no_rights = true;
-		return;
-	}
-	if (r < 0) {
+	if (r == -EACCES || r == -EPERM)
+		rights->no_vpd = true;
+	else if (r < 0 && r != -ENOENT && r != -ENODEV)
 		hw_warn(machine, "vpd-unreadable", pci->bus_id,
 			"vital product data cannot be used: %s", strerror(-r));
+	if (r < 0)
 		return;
-	}
 	pci->vpd_sn = vpd.sn;
 	pci->vpd_v3 = vpd.v3;
 }
 
-/* Network controllers (class 02), and the Data Direct functions of ConnectX-8. */
-static bool wants_vpd(const struct hw_pci *pci)
+/*
+ * The header of a device tells whether it answers; of a bridge as much is read as it takes to know
+ * what it is.  Without CAP_SYS_ADMIN there is only the header.
+ */
+static void read_config(struct hw_dir *dir, struct hw_machine *machine, struct hw_pci *pci,
+			struct rights *rights)
 {
-	return pci->class >> 16 == 0x02 || (pci->vendor == 0x15b3 && pci->device == 0x2100);
+	unsigned char data[PCI_CONFIG_MAX];
+	size_t size = is_bridge(pci) ? CONFIG_FIRST : PCI_CONFIG_HEADER;
+	struct pci_config cfg;
+
+	if (dir->root->recorder)
+		size = sizeof(data);
+	for (;;) {
+		ssize_t n = hw_dir_read(dir, "config", data, size);
+		int r = n < 0 ? (int)n : pci_config_parse(data, (size_t)n, &cfg);
+
+		if (r == -ENODEV && n >= 0) {
+			pci->broken = true;
+			hw_warn(machine, "function-broken", pci->bus_id,
+				"the PCI function does not answer (its configuration space reads "
+				"ff); it may have dropped off the bus");
+		}
+		if (r < 0 || !is_bridge(pci))
+			return;
+		if (cfg.wanted <= size || (size_t)n < size) {
+			rights->no_config =
+				rights->no_config || (n == PCI_CONFIG_HEADER && cfg.wanted);
+			break;
+		}
+		size = cfg.wanted;
+	}
+	pci->port_type = cfg.port_type;
+	pci->acs = cfg.acs;
 }
 
-static bool read_function(const struct hw_root *root, const char *name, struct hw_machine *machine,
-			  bool *no_rights)
+/* "32.0 GT/s PCIe", "8 GT/s" → 32000, 8000; "Unknown": the link is down. */
+static int read_speed(struct hw_dir *dir, const char *name)
 {
-	_cleanup_free_ char *dir = xasprintf(DEVICES "/%s", name);
-	struct hw_pci *pci;
-	unsigned int class = hw_attr_hex(root, dir, "class", 0);
-	unsigned int vendor = hw_attr_hex(root, dir, "vendor", 0);
-	unsigned int device = hw_attr_hex(root, dir, "device", 0);
+	_cleanup_free_ char *text = hw_dir_text(dir, name);
+	char *end = text ? strstr(text, " GT/s") : NULL, *point;
+	unsigned int whole, tenth = 0;
 
-	if (!class || !vendor || vendor > 0xfffe || device > 0xffff || class > 0xffffff)
-		return false;
-	pci = array_push(machine->pci, machine->n_pci, machine->cap_pci);
-	*pci = (struct hw_pci){
-		.bus_id = xstrdup(name),
-		.path = hw_link_path(root, DEVICES, name),
-		.vendor = vendor,
-		.device = device,
-		.class = class,
-		.numa_node = hw_attr_int(root, dir, "numa_node", HW_UNKNOWN),
-		.driver = hw_link_base(root, dir, "driver"),
-		.physfn = hw_link_base(root, dir, "physfn"),
-		.num_vfs = hw_attr_int(root, dir, "sriov_numvfs", 0),
-		.link = { HW_UNKNOWN, HW_UNKNOWN, HW_UNKNOWN, HW_UNKNOWN },
-		.iommu_group = HW_UNKNOWN,
-		.acs = HW_UNKNOWN,
+	if (!end)
+		return HW_UNKNOWN;
+	*end = '\0';
+	point = strchr(text, '.');
+	if (point) {
+		*point = '\0';
+		if (parse_uint(point + 1, 9, &tenth) < 0)
+			return HW_UNKNOWN;
+	}
+	if (parse_uint(text, 1000, &whole) < 0 || whole + tenth == 0)
+		return HW_UNKNOWN;
+	return (int)(whole * 1000 + tenth * 100);
+}
+
+/* Lanes; 0, and a field of ones in the register (63, in 8 bits 255), are no width. */
+static int read_width(struct hw_dir *dir, const char *name)
+{
+	int width = hw_dir_int(dir, name, HW_UNKNOWN);
+
+	return width > 0 && width <= 32 ? width : HW_UNKNOWN;
+}
+
+static int read_iommu_group(const struct hw_dir *dir)
+{
+	_cleanup_free_ char *name = hw_dir_link_base(dir, "iommu_group");
+	int group;
+
+	return name && parse_int(name, &group) == 0 && group >= 0 ? group : HW_UNKNOWN;
+}
+
+/* Facts of devices and bridges, other than VFs. */
+static void read_device(struct hw_dir *dir, struct hw_machine *machine, struct hw_pci *pci,
+			struct rights *rights)
+{
+	pci->subsystem_vendor = hw_dir_hex(dir, "subsystem_vendor", 0) & 0xffff;
+	pci->subsystem_device = hw_dir_hex(dir, "subsystem_device", 0) & 0xffff;
+	pci->revision = hw_dir_hex(dir, "revision", 0) & 0xff;
+	pci->link = (struct hw_pcie_link){
+		.speed_mts = read_speed(dir, "current_link_speed"),
+		.max_speed_mts = read_speed(dir, "max_link_speed"),
+		.width = read_width(dir, "current_link_width"),
+		.max_width = read_width(dir, "max_link_width"),
 	};
+	read_config(dir, machine, pci, rights);
+	if (!is_bridge(pci) && !is_data_direct(pci)) {
+		pci->num_vfs = hw_dir_int(dir, "sriov_numvfs", 0);
+		pci->total_vfs = hw_dir_int(dir, "sriov_totalvfs", 0);
+		if (pci->num_vfs < 0)
+			pci->num_vfs = 0;
+		if (pci->total_vfs < 0)
+			pci->total_vfs = 0;
+	}
+	/* Network controllers, and the Data Direct functions of ConnectX-8. */
+	if (pci->class >> 16 == 0x02 || is_data_direct(pci))
+		read_vpd(dir, machine, pci, rights);
+}
+
+/* A VF is the same chip in the same place as its PF: what is true of both is not read again. */
+static bool read_ids(struct hw_dir *dir, const struct hw_pci *pf, struct hw_pci *pci)
+{
+	pci->device = hw_dir_hex(dir, "device", UINT_MAX);
+	pci->vendor = pf ? pf->vendor : hw_dir_hex(dir, "vendor", UINT_MAX);
+	pci->class = pf ? pf->class : hw_dir_hex(dir, "class", 0);
+	pci->numa_node = pf ? pf->numa_node : hw_dir_int(dir, "numa_node", HW_UNKNOWN);
 	if (pci->numa_node < 0)
 		pci->numa_node = HW_UNKNOWN;
-	if (pci->num_vfs < 0)
-		pci->num_vfs = 0;
-	if (class >> 8 == 0x0604)
-		read_port_type(root, dir, pci);
-	if (wants_vpd(pci))
-		read_vpd(root, dir, machine, pci, no_rights);
-	return true;
-}
-
-void hw_read_pci(const struct hw_root *root, struct hw_machine *machine)
-{
-	struct strlist names = { 0 };
-	bool no_rights = false;
-	int r = hw_list(root, DEVICES, HW_MAX_PCI, &names);
-
-	if (r == -ENOENT)
-		hw_warn(machine, "no-pci", DEVICES, "this machine shows no PCI bus");
-	else if (r < 0)
-		hw_unreadable(machine, "no-pci", DEVICES, "PCI functions", r);
-	for (size_t i = 0; r == 0 && i < names.n; i++)
-		if (!is_bus_id(names.items[i]) ||
-		    !read_function(root, names.items[i], machine, &no_rights))
-			hw_warn(machine, "function-unreadable", names.items[i],
-				"the PCI function is left out: no valid class, vendor or device");
-	if (no_rights)
-		hw_warn(machine, "vpd-no-rights", DEVICES,
-			"no right to read vital product data; run as root to group functions into "
-			"cards and to find Data Direct functions");
-	strlist_done(&names);
+	/* ffff is what nobody answers. */
+	return pci->class && pci->class <= 0xffffff && pci->vendor && pci->vendor < 0xffff &&
+	       pci->device <= 0xffff;
 }
 
 static void pci_done(struct hw_pci *pci)
@@ -234,6 +255,77 @@ static void pci_done(struct hw_pci *pci)
 	free(pci->physfn);
 	free(pci->vpd_sn);
 	free(pci->vpd_v3);
+}
+
+static bool fill_function(struct hw_dir *dir, struct hw_machine *machine, struct hw_pci *pci,
+			  struct rights *rights)
+{
+	const struct hw_pci *pf;
+
+	pci->driver = hw_dir_link_base(dir, "driver");
+	pci->physfn = hw_dir_link_base(dir, "physfn");
+	pci->iommu_group = read_iommu_group(dir);
+	/* The address of a PF is before those of its VFs. */
+	pf = pci->physfn ? hw_find_pci(machine, pci->physfn) : NULL;
+	if (!read_ids(dir, pf, pci))
+		return false;
+	if (!pf && (is_bridge(pci) || is_device(pci)))
+		read_device(dir, machine, pci, rights);
+	return true;
+}
+
+/* One that went away meanwhile is just gone; one that is there is left out with a warning. */
+static void read_function(struct hw_dir *list, const char *name, struct hw_machine *machine,
+			  struct rights *rights)
+{
+	size_t n_warnings = machine->n_warnings;
+	struct hw_pci pci = {
+		.bus_id = xstrdup(name),
+		.path = is_bus_id(name) ? hw_dir_link_path(list, name) : NULL,
+		.link = { HW_UNKNOWN, HW_UNKNOWN, HW_UNKNOWN, HW_UNKNOWN },
+		.iommu_group = HW_UNKNOWN,
+		.acs = HW_UNKNOWN,
+	};
+	_cleanup_(hw_dir_close) struct hw_dir dir = { .fd = -1 };
+	bool known = pci.path && hw_dir_open(list->root, pci.path + 1, &dir) == 0 &&
+		     fill_function(&dir, machine, &pci, rights);
+
+	if (known && !(dir.missed && hw_dir_gone(&dir))) {
+		*array_push(machine->pci, machine->n_pci, machine->cap_pci) = pci;
+		return;
+	}
+	hw_unwarn(machine, n_warnings);
+	if (hw_dir_has(list, name) && (dir.fd < 0 || !hw_dir_gone(&dir)))
+		hw_warn(machine, "function-unreadable", name, "the PCI function is left out: %s",
+			pci.vendor == 0xffff ? "it does not answer (its vendor reads ffff)"
+					     : "no valid class, vendor or device");
+	pci_done(&pci);
+}
+
+void hw_read_pci(const struct hw_root *root, struct hw_machine *machine)
+{
+	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 };
+	struct strlist names = { 0 };
+	struct rights rights = { 0 };
+	int r = hw_list(root, DEVICES, HW_MAX_PCI, &names);
+
+	if (r == 0)
+		r = hw_dir_open(root, DEVICES, &list);
+	if (r == -ENOENT)
+		hw_warn(machine, "no-pci", DEVICES, "this machine shows no PCI bus");
+	else if (r < 0)
+		hw_unreadable(machine, "no-pci", DEVICES, "PCI functions", r);
+	for (size_t i = 0; r == 0 && i < names.n; i++)
+		read_function(&list, names.items[i], machine, &rights);
+	if (rights.no_vpd)
+		hw_warn(machine, "vpd-no-rights", DEVICES,
+			"no right to read vital product data; run as root to group functions into "
+			"cards and to find Data Direct functions");
+	if (rights.no_config)
+		hw_warn(machine, "config-no-rights", DEVICES,
+			"no right to read more than the header of configuration space; run with "
+			"CAP_SYS_ADMIN to tell switches from other bridges and to see ACS");
+	strlist_done(&names);
 }
 
 void hw_clear_pci(struct hw_machine *machine)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "hw/read.h"
@@ -7,20 +8,29 @@
 #define CLASS_RDMA "sys/class/infiniband"
 #define CLASS_VERBS "sys/class/infiniband_verbs"
 #define PORT_MAX 255
+#define NAME_SIZE 300 /* "ports/1/gid_attrs/types/" and the name of a file */
+
+/* One device of the class, before it is read. */
+struct found {
+	const char *name;
+	char *path; /* absolute below the root */
+	char *bus_id;
+	const struct hw_pci *pf; /* of a VF whose PF can be seen */
+};
 
 /* "4: ACTIVE" → "ACTIVE" */
-static char *state_word(const struct hw_root *root, const char *dir, const char *name)
+static char *state_word(struct hw_dir *dir, const char *name)
 {
-	_cleanup_free_ char *text = hw_attr(root, dir, name);
+	_cleanup_free_ char *text = hw_dir_text(dir, name);
 	const char *colon = text ? strstr(text, ": ") : NULL;
 
 	return colon && colon[2] ? xstrdup(colon + 2) : NULL;
 }
 
 /* "400 Gb/sec (4X NDR)" → 400, "2.5 Gb/sec (1X SDR)" → 2 */
-static int rate(const struct hw_root *root, const char *dir)
+static int rate(struct hw_dir *dir, const char *name)
 {
-	_cleanup_free_ char *text = hw_attr(root, dir, "rate");
+	_cleanup_free_ char *text = hw_dir_text(dir, name);
 	size_t digits = text ? strspn(text, "0123456789") : 0;
 	int v;
 
@@ -30,12 +40,33 @@ static int rate(const struct hw_root *root, const char *dir)
 	return parse_int(text, &v) == 0 && v > 0 ? v : HW_UNKNOWN;
 }
 
-/* A GUID or GID of zeros stands for "not set". */
-static char *nonzero(const struct hw_root *root, const char *dir, const char *name)
+/* "0x1"; 0 and ffff stand for "none yet". */
+static int lid(struct hw_dir *dir, const char *name)
 {
-	_cleanup_free_ char *text = hw_attr(root, dir, name);
+	unsigned int v = hw_dir_hex(dir, name, 0);
+
+	return v > 0 && v < 0xffff ? (int)v : HW_UNKNOWN;
+}
+
+/* A GUID or GID of zeros stands for "not set". */
+static char *nonzero(struct hw_dir *dir, const char *name)
+{
+	_cleanup_free_ char *text = hw_dir_text(dir, name);
 
 	return text && text[strspn(text, "0:")] ? TAKE_PTR(text) : NULL;
+}
+
+/* "ports/<port>/<file>" in "buf", which has NAME_SIZE bytes. */
+static const char *port_file(char *buf, unsigned int port, const char *file)
+{
+	snprintf(buf, NAME_SIZE, "ports/%u/%s", port, file);
+	return buf;
+}
+
+static const char *gid_file(char *buf, unsigned int port, const char *folder, const char *index)
+{
+	snprintf(buf, NAME_SIZE, "ports/%u/%s/%s", port, folder, index);
+	return buf;
 }
 
 static int cmp_gid(const void *a, const void *b)
@@ -45,14 +76,12 @@ static int cmp_gid(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static void read_gids(const struct hw_root *root, const char *dir, struct hw_rdma_port *port)
+static void read_gids(struct hw_dir *dir, struct hw_rdma_port *port)
 {
-	_cleanup_free_ char *gids = xasprintf("%s/gids", dir);
-	_cleanup_free_ char *types = xasprintf("%s/gid_attrs/types", dir);
-	_cleanup_free_ char *ndevs = xasprintf("%s/gid_attrs/ndevs", dir);
 	struct strlist names = { 0 };
+	char buf[NAME_SIZE];
 
-	if (hw_list(root, gids, HW_MAX_GIDS, &names) < 0)
+	if (hw_dir_list(dir, port_file(buf, port->port, "gids"), HW_MAX_GIDS, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.n; i++) {
 		const char *name = names.items[i];
@@ -61,19 +90,51 @@ static void read_gids(const struct hw_root *root, const char *dir, struct hw_rdm
 
 		if (parse_uint(name, PORT_MAX * 256, &index) < 0)
 			continue;
-		gid = nonzero(root, gids, name);
+		gid = nonzero(dir, gid_file(buf, port->port, "gids", name));
 		if (!gid)
 			continue;
 		*array_push(port->gids, port->n_gids, port->cap_gids) = (struct hw_gid){
 			.index = index,
 			.gid = gid,
-			.type = hw_attr(root, types, name),
-			.netdev = hw_attr(root, ndevs, name),
+			.type = hw_dir_text(dir,
+					    gid_file(buf, port->port, "gid_attrs/types", name)),
+			.netdev = hw_dir_text(dir,
+					      gid_file(buf, port->port, "gid_attrs/ndevs", name)),
 		};
 	}
 	strlist_done(&names);
 	if (port->n_gids)
 		qsort(port->gids, port->n_gids, sizeof(*port->gids), cmp_gid);
+}
+
+/* "of_pf": the port of the PF, for a VF: it is the same physical port. */
+static void read_port(struct hw_dir *dir, unsigned int number, const struct hw_rdma_port *of_pf,
+		      struct hw_rdma *rdma)
+{
+	struct hw_rdma_port *port = array_push(rdma->ports, rdma->n_ports, rdma->cap_ports);
+	char buf[NAME_SIZE];
+
+	*port = (struct hw_rdma_port){
+		.port = number,
+		.state = state_word(dir, port_file(buf, number, "state")),
+		.lid = HW_UNKNOWN,
+		.sm_lid = HW_UNKNOWN,
+		.active_mtu = HW_UNKNOWN,
+	};
+	if (of_pf) {
+		port->phys_state = xstrdup_null(of_pf->phys_state);
+		port->link_layer = xstrdup_null(of_pf->link_layer);
+		port->rate_gbps = of_pf->rate_gbps;
+	} else {
+		port->phys_state = state_word(dir, port_file(buf, number, "phys_state"));
+		port->link_layer = hw_dir_text(dir, port_file(buf, number, "link_layer"));
+		port->rate_gbps = rate(dir, port_file(buf, number, "rate"));
+	}
+	if (port->link_layer && streq(port->link_layer, "InfiniBand")) {
+		port->lid = lid(dir, port_file(buf, number, "lid"));
+		port->sm_lid = lid(dir, port_file(buf, number, "sm_lid"));
+	}
+	read_gids(dir, port);
 }
 
 static int cmp_port(const void *a, const void *b)
@@ -83,109 +144,57 @@ static int cmp_port(const void *a, const void *b)
 	return x->port < y->port ? -1 : x->port > y->port;
 }
 
-static void read_ports(const struct hw_root *root, const char *dir, struct hw_rdma *rdma)
+static void read_ports(struct hw_dir *dir, struct hw_rdma *rdma)
 {
-	_cleanup_free_ char *ports = xasprintf("%s/ports", dir);
 	struct strlist names = { 0 };
 
-	if (hw_list(root, ports, HW_MAX_PORTS, &names) < 0)
+	if (hw_dir_list(dir, "ports", HW_MAX_PORTS, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.n; i++) {
-		_cleanup_free_ char *port_dir = xasprintf("%s/%s", ports, names.items[i]);
-		struct hw_rdma_port *port;
 		unsigned int number;
 
-		if (parse_uint(names.items[i], PORT_MAX, &number) < 0)
-			continue;
-		port = array_push(rdma->ports, rdma->n_ports, rdma->cap_ports);
-		*port = (struct hw_rdma_port){
-			.port = number,
-			.state = state_word(root, port_dir, "state"),
-			.phys_state = state_word(root, port_dir, "phys_state"),
-			.link_layer = hw_attr(root, port_dir, "link_layer"),
-			.rate_gbps = rate(root, port_dir),
-			.lid = HW_UNKNOWN,
-			.sm_lid = HW_UNKNOWN,
-			.active_mtu = HW_UNKNOWN,
-		};
-		read_gids(root, port_dir, port);
+		if (parse_uint(names.items[i], PORT_MAX, &number) == 0)
+			read_port(dir, number, NULL, rdma);
 	}
 	strlist_done(&names);
 	if (rdma->n_ports)
 		qsort(rdma->ports, rdma->n_ports, sizeof(*rdma->ports), cmp_port);
 }
 
-/* The PCI function, for a software device (rxe, siw) that of the link it runs on. */
-static void set_bus_id(const struct hw_root *root, const char *dir, struct hw_rdma *rdma,
-		       const struct hw_machine *machine)
+/* The link that a software device (rxe, siw) runs on, and the PCI function of that. */
+static void read_parent(struct hw_dir *dir, const struct hw_machine *machine, struct hw_rdma *rdma)
 {
-	_cleanup_free_ char *path = hw_link_path(root, CLASS_RDMA, rdma->name), *parent = NULL;
 	const struct hw_netdev *netdev;
 
-	rdma->bus_id = path ? hw_path_bus_id(path) : NULL;
-	if (rdma->bus_id)
-		return;
-	parent = hw_attr(root, dir, "parent");
-	netdev = parent ? hw_find_netdev(machine, parent) : NULL;
-	rdma->bus_id = netdev ? xstrdup_null(netdev->bus_id) : NULL;
-	rdma->software = rdma->bus_id != NULL;
+	rdma->parent = hw_dir_text(dir, "parent");
+	rdma->software = rdma->parent != NULL;
+	netdev = rdma->parent ? hw_find_netdev(machine, rdma->parent) : NULL;
+	if (netdev)
+		rdma->bus_id = xstrdup_null(netdev->bus_id);
 }
 
-static void read_device(const struct hw_root *root, const char *name, struct hw_machine *machine)
+static void fill_device(struct hw_dir *dir, const struct hw_machine *machine, struct hw_rdma *rdma)
 {
-	_cleanup_free_ char *dir = xasprintf(CLASS_RDMA "/%s", name);
-	struct hw_rdma *rdma = array_push(machine->rdma, machine->n_rdma, machine->cap_rdma);
-
-	*rdma = (struct hw_rdma){
-		.name = xstrdup(name),
-		.sys_image_guid = nonzero(root, dir, "sys_image_guid"),
-		.fw_ver = hw_attr(root, dir, "fw_ver"),
-		.board_id = hw_attr(root, dir, "board_id"),
-		.uverbs_major = HW_UNKNOWN,
-		.uverbs_minor = HW_UNKNOWN,
-	};
-	set_bus_id(root, dir, rdma, machine);
-	read_ports(root, dir, rdma);
+	rdma->node_guid = nonzero(dir, "node_guid");
+	rdma->sys_image_guid = nonzero(dir, "sys_image_guid");
+	rdma->fw_ver = hw_dir_text(dir, "fw_ver");
+	rdma->board_id = hw_dir_text(dir, "board_id");
+	rdma->hca_type = hw_dir_text(dir, "hca_type");
+	rdma->sf_parent = hw_path_sf_parent(dir->path);
+	if (!rdma->bus_id && !rdma->sf_parent)
+		read_parent(dir, machine, rdma);
+	read_ports(dir, rdma);
 }
 
-/* uverbsN names its device in "ibdev": N need not be the device's number. */
-static void read_uverbs(const struct hw_root *root, struct hw_machine *machine)
+/* A VF is of the same chip as its PF: what is true of both is not read for each of 1,024 VFs. */
+static void fill_vf(struct hw_dir *dir, const struct hw_rdma *pf, struct hw_rdma *rdma)
 {
-	struct strlist names = { 0 };
-
-	if (hw_list(root, CLASS_VERBS, HW_MAX_RDMA, &names) < 0)
-		return;
-	for (size_t i = 0; i < names.n; i++) {
-		_cleanup_free_ char *dir = xasprintf(CLASS_VERBS "/%s", names.items[i]);
-		_cleanup_free_ char *ibdev = hw_attr(root, dir, "ibdev");
-		_cleanup_free_ char *dev = hw_attr(root, dir, "dev");
-
-		for (size_t k = 0; ibdev && k < machine->n_rdma; k++) {
-			struct hw_rdma *rdma = &machine->rdma[k];
-
-			if (!streq(rdma->name, ibdev) || rdma->uverbs)
-				continue;
-			rdma->uverbs = xstrdup(names.items[i]);
-			hw_parse_dev(dev, &rdma->uverbs_major, &rdma->uverbs_minor);
-		}
-	}
-	strlist_done(&names);
-}
-
-void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine)
-{
-	_cleanup_free_ char *cm = hw_attr(root, "sys/class/misc/rdma_cm", "dev");
-	struct strlist names = { 0 };
-	int r = hw_list(root, CLASS_RDMA, HW_MAX_RDMA, &names);
-
-	hw_parse_dev(cm, &machine->rdma_cm_major, &machine->rdma_cm_minor);
-	if (r < 0 && r != -ENOENT)
-		hw_unreadable(machine, "rdma-unreadable", CLASS_RDMA, "RDMA devices", r);
-	for (size_t i = 0; r == 0 && i < names.n; i++)
-		if (utf8_valid(names.items[i], strlen(names.items[i])))
-			read_device(root, names.items[i], machine);
-	read_uverbs(root, machine);
-	strlist_done(&names);
+	rdma->sys_image_guid = xstrdup_null(pf->sys_image_guid);
+	rdma->fw_ver = xstrdup_null(pf->fw_ver);
+	rdma->board_id = xstrdup_null(pf->board_id);
+	rdma->hca_type = xstrdup_null(pf->hca_type);
+	for (size_t i = 0; i < pf->n_ports; i++)
+		read_port(dir, pf->ports[i].port, &pf->ports[i], rdma);
 }
 
 static void rdma_done(struct hw_rdma *rdma)
@@ -215,6 +224,170 @@ static void rdma_done(struct hw_rdma *rdma)
 	free(rdma->fw_ver);
 	free(rdma->board_id);
 	free(rdma->uverbs);
+}
+
+/* "pf": that of the PF, for a VF. */
+static void read_device(const struct hw_dir *list, const struct found *found,
+			const struct hw_rdma *pf, struct hw_machine *machine)
+{
+	_cleanup_(hw_dir_close) struct hw_dir dir = { .fd = -1 };
+	struct hw_rdma rdma = {
+		.name = xstrdup(found->name),
+		.bus_id = xstrdup_null(found->bus_id),
+		.uverbs_major = HW_UNKNOWN,
+		.uverbs_minor = HW_UNKNOWN,
+	};
+	int r = hw_dir_open(list->root, found->path + 1, &dir);
+
+	if (r == 0 && pf)
+		fill_vf(&dir, pf, &rdma);
+	else if (r == 0)
+		fill_device(&dir, machine, &rdma);
+	if (r == 0 && !(dir.missed && hw_dir_gone(&dir))) {
+		*array_push(machine->rdma, machine->n_rdma, machine->cap_rdma) = rdma;
+		return;
+	}
+	if (r < 0 && hw_dir_has(list, found->name))
+		hw_warn(machine, "rdma-device-unreadable", found->name,
+			"the RDMA device is left out: %s", strerror(-r));
+	rdma_done(&rdma);
+}
+
+static int cmp_bus_id(const void *a, const void *b)
+{
+	const struct hw_rdma *const *x = a, *const *y = b;
+
+	return strcmp((*x)->bus_id, (*y)->bus_id);
+}
+
+static int cmp_name(const void *a, const void *b)
+{
+	const struct hw_rdma *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+/* VFs after their PFs. */
+static void read_vfs(const struct hw_dir *list, const struct found *found, size_t n,
+		     struct hw_machine *machine)
+{
+	size_t n_pfs = 0, n_others = machine->n_rdma;
+	_cleanup_free_ struct hw_rdma *others = xcalloc(n_others, sizeof(*others));
+	_cleanup_free_ const struct hw_rdma **pfs = xcalloc(n_others, sizeof(*pfs));
+
+	/* Their own array moves while it grows. */
+	if (n_others)
+		memcpy(others, machine->rdma, n_others * sizeof(*others));
+	for (size_t i = 0; i < n_others; i++)
+		if (others[i].bus_id && !others[i].software)
+			pfs[n_pfs++] = &others[i];
+	qsort(pfs, n_pfs, sizeof(*pfs), cmp_bus_id);
+	for (size_t i = 0; i < n; i++) {
+		const struct hw_rdma *key, **pf;
+
+		if (!found[i].pf)
+			continue;
+		key = &(const struct hw_rdma){ .bus_id = found[i].pf->bus_id };
+		pf = n_pfs ? bsearch(&key, pfs, n_pfs, sizeof(*pfs), cmp_bus_id) : NULL;
+		read_device(list, &found[i], pf ? *pf : NULL, machine);
+	}
+	qsort(machine->rdma, machine->n_rdma, sizeof(*machine->rdma), cmp_name);
+}
+
+static void read_devices(struct hw_dir *list, const struct strlist *names,
+			 struct hw_machine *machine)
+{
+	struct found *found = xcalloc(names->n, sizeof(*found));
+	size_t n = 0;
+	bool vfs = false;
+
+	for (size_t i = 0; i < names->n; i++) {
+		const char *name = names->items[i];
+		struct found *f = &found[n];
+		const struct hw_pci *pci;
+
+		if (!utf8_valid(name, strlen(name))) {
+			hw_warn(machine, "rdma-device-unreadable", CLASS_RDMA,
+				"a device is left out: its name is not UTF-8");
+			continue;
+		}
+		f->path = hw_dir_link_path(list, name);
+		if (!f->path)
+			continue;
+		f->name = name;
+		f->bus_id = hw_path_bus_id(f->path);
+		pci = f->bus_id ? hw_find_pci(machine, f->bus_id) : NULL;
+		f->pf = pci && pci->physfn ? hw_find_pci(machine, pci->physfn) : NULL;
+		vfs = vfs || f->pf;
+		n++;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!found[i].pf)
+			read_device(list, &found[i], NULL, machine);
+	if (vfs)
+		read_vfs(list, found, n, machine);
+	for (size_t i = 0; i < n; i++) {
+		free(found[i].path);
+		free(found[i].bus_id);
+	}
+	free(found);
+}
+
+static struct hw_rdma *find_device(const struct hw_machine *machine, char *name)
+{
+	return machine->n_rdma ? bsearch(&(struct hw_rdma){ .name = name }, machine->rdma,
+					 machine->n_rdma, sizeof(*machine->rdma), cmp_name)
+			       : NULL;
+}
+
+/* uverbsN names its device in "ibdev": N need not be the device's number. */
+static void read_uverbs(const struct hw_root *root, struct hw_machine *machine)
+{
+	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 };
+	struct strlist names = { 0 };
+
+	if (hw_list(root, CLASS_VERBS, HW_MAX_RDMA, &names) < 0)
+		return;
+	if (hw_dir_open(root, CLASS_VERBS, &list) < 0)
+		strlist_done(&names);
+	for (size_t i = 0; i < names.n; i++) {
+		const char *name = names.items[i];
+		_cleanup_free_ char *link = hw_dir_link_path(&list, name);
+		_cleanup_free_ char *path = link ? NULL : xasprintf(CLASS_VERBS "/%s", name);
+		_cleanup_free_ char *ibdev = NULL, *dev = NULL;
+		_cleanup_(hw_dir_close) struct hw_dir dir = { .fd = -1 };
+		struct hw_rdma *rdma;
+
+		if (!starts_with(name, "uverbs") ||
+		    hw_dir_open(root, link ? link + 1 : path, &dir) < 0)
+			continue;
+		ibdev = hw_dir_text(&dir, "ibdev");
+		rdma = ibdev ? find_device(machine, ibdev) : NULL;
+		if (!rdma || rdma->uverbs)
+			continue;
+		rdma->uverbs = xstrdup(name);
+		dev = hw_dir_text(&dir, "dev");
+		hw_parse_dev(dev, &rdma->uverbs_major, &rdma->uverbs_minor);
+	}
+	strlist_done(&names);
+}
+
+void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine)
+{
+	_cleanup_free_ char *cm = hw_attr(root, "sys/class/misc/rdma_cm", "dev");
+	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 };
+	struct strlist names = { 0 };
+	int r = hw_list(root, CLASS_RDMA, HW_MAX_RDMA, &names);
+
+	hw_parse_dev(cm, &machine->rdma_cm_major, &machine->rdma_cm_minor);
+	if (r == 0)
+		r = hw_dir_open(root, CLASS_RDMA, &list);
+	if (r < 0 && r != -ENOENT)
+		hw_unreadable(machine, "rdma-unreadable", CLASS_RDMA, "RDMA devices", r);
+	if (r == 0)
+		read_devices(&list, &names, machine);
+	read_uverbs(root, machine);
+	strlist_done(&names);
 }
 
 void hw_clear_rdma(struct hw_machine *machine)

@@ -14,6 +14,16 @@ void hw_warn(struct hw_machine *machine, const char *code, const char *object, c
 	va_end(ap);
 }
 
+void hw_unwarn(struct hw_machine *machine, size_t n)
+{
+	while (machine->n_warnings > n) {
+		struct hw_warning *w = &machine->warnings[--machine->n_warnings];
+
+		free(w->object);
+		free(w->message);
+	}
+}
+
 void hw_unreadable(struct hw_machine *machine, const char *code, const char *object,
 		   const char *what, int r)
 {

@@ -39,6 +39,9 @@ void hw_clear_gpus(struct hw_machine *machine);
 void hw_warn(struct hw_machine *machine, const char *code, const char *object, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* Take back all warnings but the first "n". */
+void hw_unwarn(struct hw_machine *machine, size_t n);
+
 /* Warn with "code" that list "object" ("what") cannot be read; the part is incomplete. */
 void hw_unreadable(struct hw_machine *machine, const char *code, const char *object,
 		   const char *what, int r);

@@ -18,29 +18,33 @@
 #define ERRORS_MAX (4 * 1024 * 1024)
 #define IN_ROOT_TRIES 1000
 
-/*
- * Open "path" below the root.  The links of a recorded machine come from who recorded it: none
- * leads out of the root.  Linux before 5.6 and some seccomp profiles know no openat2().
- */
-static int open_below(const struct hw_root *root, const char *path, int flags)
+static int open_how(int dirfd, const char *path, int flags, unsigned int resolve)
 {
 	struct open_how how = {
 		.flags = (unsigned int)(flags | O_CLOEXEC),
-		.resolve = RESOLVE_IN_ROOT,
+		.resolve = resolve,
 	};
-	long fd = -1;
 
-	if (root->live)
+	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+}
+
+/*
+ * Open "path" below the root.  The links of a recorded machine come from who recorded it: none
+ * leads out of the root.
+ */
+static int open_below(const struct hw_root *root, const char *path, int flags)
+{
+	int fd = -1;
+
+	if (root->live || root->no_openat2)
 		return openat(root->fd, path, flags | O_CLOEXEC);
 	/* EAGAIN: something was renamed anywhere meanwhile, so it cannot tell where ".." leads. */
 	for (int i = 0; i < IN_ROOT_TRIES; i++) {
-		fd = syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
+		fd = open_how(root->fd, path, flags, RESOLVE_IN_ROOT);
 		if (fd >= 0 || errno != EAGAIN)
 			break;
 	}
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		return openat(root->fd, path, flags | O_CLOEXEC);
-	return (int)fd;
+	return fd;
 }
 
 static int stat_below(const struct hw_root *root, const char *path, struct stat *st)
@@ -97,6 +101,13 @@ static void load_errors(struct hw_root *root)
 		qsort(root->errors, root->n_errors, sizeof(*root->errors), cmp_error);
 }
 
+static bool lacks_openat2(int dirfd)
+{
+	_cleanup_close_ int fd = open_how(dirfd, ".", O_PATH, RESOLVE_IN_ROOT);
+
+	return fd < 0 && (errno == ENOSYS || errno == EPERM);
+}
+
 int hw_root_open(const char *root, struct hw_root *ret, struct err *err)
 {
 	int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -107,8 +118,10 @@ int hw_root_open(const char *root, struct hw_root *ret, struct err *err)
 				 "sys/ and proc/",
 				 root);
 	*ret = (struct hw_root){ .fd = fd, .live = streq(root, "/") };
-	if (!ret->live)
+	if (!ret->live) {
+		ret->no_openat2 = lacks_openat2(fd);
 		load_errors(ret);
+	}
 	return 0;
 }
 
@@ -120,12 +133,13 @@ void hw_root_close(struct hw_root *root)
 	*root = (struct hw_root){ .fd = -1 };
 }
 
-static int recorded_error(const struct hw_root *root, const char *path)
+/* That of the file or directory which was opened as "fd". */
+static int recorded_error(const struct hw_root *root, int fd)
 {
 	const struct hw_root_error *found;
 	struct stat st;
 
-	if (root->n_errors == 0 || stat_below(root, path, &st) < 0)
+	if (root->n_errors == 0 || fstat(fd, &st) < 0)
 		return 0;
 	found = bsearch(&(struct hw_root_error){ st.st_dev, st.st_ino, 0 }, root->errors,
 			root->n_errors, sizeof(*root->errors), cmp_error);
@@ -143,14 +157,12 @@ static int note_exhausted(const struct hw_root *root, int r)
 int hw_root_read(const struct hw_root *root, const char *path, size_t max, char **ret,
 		 size_t *ret_len)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open_below(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	size_t len = 0;
-	int r = recorded_error(root, path);
+	int r = fd < 0 ? -errno : recorded_error(root, fd);
 
-	if (r == 0) {
-		fd = open_below(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-		r = fd < 0 ? -errno : file_read_fd(fd, max, ret, &len);
-	}
+	if (r == 0)
+		r = file_read_fd(fd, max, ret, &len);
 	if (root->recorder)
 		hw_record_file(root, root->fd, path, r, r < 0 ? NULL : *ret, len);
 	if (r == 0 && ret_len)
@@ -169,100 +181,233 @@ char *hw_attr(const struct hw_root *root, const char *dir, const char *name)
 	return *text ? TAKE_PTR(text) : NULL;
 }
 
-int hw_attr_int(const struct hw_root *root, const char *dir, const char *name, int fallback)
+int hw_dir_open(const struct hw_root *root, const char *path, struct hw_dir *ret)
 {
-	_cleanup_free_ char *text = hw_attr(root, dir, name);
+	int fd = open_below(root, path, O_PATH | O_DIRECTORY);
+
+	if (root->recorder)
+		hw_record_exists(root, root->fd, path);
+	if (fd < 0)
+		return note_exhausted(root, -errno);
+	*ret = (struct hw_dir){ .root = root, .path = path, .fd = fd };
+	return 0;
+}
+
+void hw_dir_close(struct hw_dir *dir)
+{
+	closep(&dir->fd);
+	dir->fd = -1;
+}
+
+bool hw_dir_gone(const struct hw_dir *dir)
+{
+	return !hw_exists(dir->root, dir->path);
+}
+
+bool hw_dir_has(const struct hw_dir *dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int open_in(const struct hw_dir *dir, const char *name, int flags)
+{
+	if (dir->root->live || dir->root->no_openat2)
+		return openat(dir->fd, name, flags | O_NOFOLLOW | O_CLOEXEC);
+	return open_how(dir->fd, name, flags, RESOLVE_NO_SYMLINKS);
+}
+
+/* One read(): an attribute of sysfs comes as a whole.  "whole": until the end or "size". */
+static ssize_t read_file(const struct hw_dir *dir, const char *name, void *buf, size_t size,
+			 bool whole)
+{
+	_cleanup_close_ int fd = open_in(dir, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	int r = fd < 0 ? -errno : recorded_error(dir->root, fd);
+	size_t len = 0;
+	ssize_t n;
+
+	if (r < 0)
+		return r;
+	do {
+		n = read(fd, (char *)buf + len, size - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		len += (size_t)n;
+	} while (n < 0 || (whole && n > 0 && len < size));
+	return (ssize_t)len;
+}
+
+static ssize_t note_read(struct hw_dir *dir, const char *name, const void *buf, ssize_t r)
+{
+	if (dir->root->recorder)
+		hw_record_file(dir->root, dir->fd, name, r < 0 ? (int)r : 0, buf,
+			       r < 0 ? 0 : (size_t)r);
+	dir->missed = dir->missed || r == -ENOENT || r == -ENODEV;
+	return r < 0 ? note_exhausted(dir->root, (int)r) : r;
+}
+
+ssize_t hw_dir_read(struct hw_dir *dir, const char *name, void *buf, size_t size)
+{
+	return note_read(dir, name, buf, read_file(dir, name, buf, size, true));
+}
+
+struct attr {
+	char text[ATTR_MAX + 1];
+};
+
+/* NULL or attr->text */
+static char *read_attr(struct hw_dir *dir, const char *name, struct attr *attr)
+{
+	ssize_t n = read_file(dir, name, attr->text, sizeof(attr->text), false);
+
+	if (n > ATTR_MAX)
+		n = -EFBIG;
+	n = note_read(dir, name, attr->text, n);
+	if (n <= 0 || !utf8_valid(attr->text, (size_t)n))
+		return NULL;
+	attr->text[n] = '\0';
+	str_rstrip(attr->text);
+	return attr->text[0] ? attr->text : NULL;
+}
+
+char *hw_dir_text(struct hw_dir *dir, const char *name)
+{
+	struct attr attr;
+
+	return xstrdup_null(read_attr(dir, name, &attr));
+}
+
+int hw_dir_int(struct hw_dir *dir, const char *name, int fallback)
+{
+	struct attr attr;
+	const char *text = read_attr(dir, name, &attr);
 	int v;
 
 	return text && parse_int(text, &v) == 0 ? v : fallback;
 }
 
-unsigned int hw_attr_hex(const struct hw_root *root, const char *dir, const char *name,
-			 unsigned int fallback)
+unsigned int hw_dir_hex(struct hw_dir *dir, const char *name, unsigned int fallback)
 {
-	_cleanup_free_ char *text = hw_attr(root, dir, name);
+	struct attr attr;
+	const char *text = read_attr(dir, name, &attr);
 	uint64_t v;
 
 	return text && parse_u64(text, 16, &v) == 0 && v <= UINT_MAX ? (unsigned int)v : fallback;
 }
 
-char *hw_link(const struct hw_root *root, const char *dir, const char *name)
-{
-	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
+struct link {
 	char target[PATH_MAX];
-	_cleanup_close_ int fd = open_below(root, path, O_PATH | O_NOFOLLOW);
-	ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target));
+};
 
-	if (root->recorder)
-		hw_record_link(root, root->fd, path);
-	if (n <= 0 || n >= (ssize_t)sizeof(target) || !utf8_valid(target, (size_t)n))
+/* NULL or link->target */
+static char *read_link(const struct hw_dir *dir, const char *name, struct link *link)
+{
+	ssize_t n = readlinkat(dir->fd, name, link->target, sizeof(link->target));
+
+	if (dir->root->recorder)
+		hw_record_link(dir->root, dir->fd, name);
+	if (n <= 0 || n >= (ssize_t)sizeof(link->target) || !utf8_valid(link->target, (size_t)n))
 		return NULL;
-	return xstrndup(target, (size_t)n);
+	link->target[n] = '\0';
+	return link->target;
 }
 
-char *hw_link_base(const struct hw_root *root, const char *dir, const char *name)
+char *hw_dir_link(const struct hw_dir *dir, const char *name)
 {
-	_cleanup_free_ char *target = hw_link(root, dir, name);
+	struct link link;
+
+	return xstrdup_null(read_link(dir, name, &link));
+}
+
+char *hw_dir_link_base(const struct hw_dir *dir, const char *name)
+{
+	struct link link;
+	const char *target = read_link(dir, name, &link);
 	const char *slash = target ? strrchr(target, '/') : NULL;
 	const char *base = slash ? slash + 1 : target;
 
 	return base && *base ? xstrdup(base) : NULL;
 }
 
-char *hw_path_join(const char *dir, const char *target)
+char *hw_dir_link_path(const struct hw_dir *dir, const char *name)
 {
-	_cleanup_free_ char *joined =
-		*target == '/' ? xstrdup(target) : xasprintf("%s/%s", dir, target);
-	struct strlist parts = { 0 };
-	struct buf b = { 0 };
-	size_t n = 0; /* components that stay, moved to the front */
+	struct link link;
+	const char *target = read_link(dir, name, &link);
 
-	strlist_split(&parts, joined, '/');
-	for (size_t i = 0; i < parts.n; i++) {
-		char *part = parts.items[i];
-
-		if (streq(part, "."))
-			continue;
-		if (streq(part, "..")) {
-			n -= n > 0;
-			continue;
-		}
-		parts.items[i] = parts.items[n];
-		parts.items[n++] = part;
-	}
-	for (size_t i = 0; i < n; i++)
-		buf_printf(&b, "/%s", parts.items[i]);
-	strlist_done(&parts);
-	return b.len ? buf_take(&b) : xstrdup("/");
+	return target ? hw_path_join(dir->path, target) : NULL;
 }
 
-char *hw_link_path(const struct hw_root *root, const char *dir, const char *name)
+char *hw_path_join(const char *dir, const char *target)
 {
-	_cleanup_free_ char *target = hw_link(root, dir, name);
+	size_t n = *target == '/' ? 0 : strlen(dir), m = strlen(target), len = 0;
+	_cleanup_free_ char *joined = xmalloc(n + m + 2);
+	char *out = xmalloc(n + m + 3);
 
-	return target ? hw_path_join(dir, target) : NULL;
+	memcpy(joined, dir, n);
+	joined[n] = '/';
+	memcpy(joined + n + 1, target, m + 1);
+	for (const char *p = joined; *(p += strspn(p, "/"));) {
+		size_t part = strcspn(p, "/");
+
+		if (part == 2 && p[0] == '.' && p[1] == '.') {
+			while (len > 0 && out[--len] != '/')
+				;
+		} else if (part != 1 || p[0] != '.') {
+			out[len++] = '/';
+			memcpy(out + len, p, part);
+			len += part;
+		}
+		p += part;
+	}
+	if (len == 0)
+		out[len++] = '/';
+	out[len] = '\0';
+	return out;
+}
+
+/* Takes over the descriptor, or is given the errno of opening. */
+static int list_fd(const struct hw_root *root, int fd, size_t max, struct strlist *ret)
+{
+	int r = fd < 0 ? -errno : recorded_error(root, fd);
+
+	if (r < 0) {
+		closep(&fd);
+		return r;
+	}
+	r = dir_list_fd(fd, ret);
+	return r == 0 && ret->n > max ? -EFBIG : r;
+}
+
+static int note_list(const struct hw_root *root, int dirfd, const char *path, int r,
+		     struct strlist *names, struct strlist *ret)
+{
+	if (root->recorder)
+		hw_record_list(root, dirfd, path, r, names);
+	if (r < 0)
+		strlist_done(names);
+	else
+		*ret = *names;
+	return note_exhausted(root, r);
 }
 
 int hw_list(const struct hw_root *root, const char *dir, size_t max, struct strlist *ret)
 {
 	struct strlist names = { 0 };
-	int r = recorded_error(root, dir);
+	int r = list_fd(root, open_below(root, dir, O_RDONLY | O_NOCTTY | O_NONBLOCK), max, &names);
 
-	if (r == 0) {
-		int fd = open_below(root, dir, O_RDONLY | O_DIRECTORY);
+	return note_list(root, root->fd, dir, r, &names, ret);
+}
 
-		r = fd < 0 ? -errno : dir_list_fd(fd, &names);
-	}
-	if (r == 0 && names.n > max)
-		r = -EFBIG;
-	if (root->recorder)
-		hw_record_list(root, root->fd, dir, r, &names);
-	note_exhausted(root, r);
-	if (r < 0)
-		strlist_done(&names);
-	else
-		*ret = names;
-	return r;
+int hw_dir_list(struct hw_dir *dir, const char *name, size_t max, struct strlist *ret)
+{
+	struct strlist names = { 0 };
+	int r = list_fd(dir->root, open_in(dir, name, O_RDONLY | O_NOCTTY | O_NONBLOCK), max,
+			&names);
+
+	return note_list(dir->root, dir->fd, name, r, &names, ret);
 }
 
 bool hw_exists(const struct hw_root *root, const char *path)
@@ -274,41 +419,53 @@ bool hw_exists(const struct hw_root *root, const char *path)
 	return stat_below(root, path, &st) == 0;
 }
 
-/* The address that is component "skip" from the end before ".../<class>/<name>". */
-static char *address_above(const struct strlist *parts, size_t skip)
+/* The last component of the first *n bytes of "path", which are cut to what is before it. */
+static const char *last_part(const char *path, size_t *n, size_t *ret_len)
 {
-	size_t behind = 3 + skip;
+	size_t end = *n, start;
 
-	if (parts->n < behind || !is_bus_id(parts->items[parts->n - behind]))
-		return NULL;
-	return xstrdup(parts->items[parts->n - behind]);
+	while (end > 0 && path[end - 1] == '/')
+		end--;
+	for (start = end; start > 0 && path[start - 1] != '/'; start--)
+		;
+	*n = start;
+	*ret_len = end - start;
+	return path + start;
 }
 
-/* The component directly above ".../<class>/<name>". */
-static const char *owner(const struct strlist *parts)
+static char *bus_id_at(const char *part, size_t len)
 {
-	return parts->n >= 3 ? parts->items[parts->n - 3] : "";
+	_cleanup_free_ char *text = xstrndup(part, len);
+
+	return is_bus_id(text) ? TAKE_PTR(text) : NULL;
+}
+
+/* "…/<owner>/<class>/<name>": the owner; *n is what is before it. */
+static const char *owner(const char *path, size_t *n, size_t *ret_len)
+{
+	*n = strlen(path);
+	last_part(path, n, ret_len);
+	last_part(path, n, ret_len);
+	return last_part(path, n, ret_len);
 }
 
 char *hw_path_bus_id(const char *path)
 {
-	struct strlist parts = { 0 };
-	char *found;
+	size_t n, len;
+	const char *part = owner(path, &n, &len);
 
-	strlist_split(&parts, path, '/');
-	found = address_above(&parts, starts_with(owner(&parts), "virtio"));
-	strlist_done(&parts);
-	return found;
+	if (starts_with(part, "virtio"))
+		part = last_part(path, &n, &len);
+	return bus_id_at(part, len);
 }
 
 char *hw_path_sf_parent(const char *path)
 {
-	struct strlist parts = { 0 };
-	char *found = NULL;
+	size_t n, len;
+	const char *part = owner(path, &n, &len), *sf = memmem(part, len, ".sf.", 4);
 
-	strlist_split(&parts, path, '/');
-	if (strstr(owner(&parts), ".sf."))
-		found = address_above(&parts, 1);
-	strlist_done(&parts);
-	return found;
+	if (!sf)
+		return NULL;
+	part = last_part(path, &n, &len);
+	return bus_id_at(part, len);
 }

@@ -25,6 +25,7 @@ struct hw_recorder;
 struct hw_root {
 	int fd;
 	bool live; /* the root is "/": the running machine */
+	bool no_openat2; /* Linux before 5.6, some seccomp profiles */
 	bool *exhausted; /* set when a file cannot be read for lack of descriptors or memory */
 	struct hw_recorder *recorder; /* is told of everything that is read; NULL: nobody is */
 	struct hw_root_error *errors;
@@ -49,22 +50,52 @@ int hw_root_read(const struct hw_root *root, const char *path, size_t max, char 
  */
 char *hw_attr(const struct hw_root *root, const char *dir, const char *name);
 
-/* As numbers; "fallback" when absent or not a number.  hw_attr_hex() takes "0x15b3" and "15b3". */
-int hw_attr_int(const struct hw_root *root, const char *dir, const char *name, int fallback);
-unsigned int hw_attr_hex(const struct hw_root *root, const char *dir, const char *name,
-			 unsigned int fallback);
+/*
+ * A directory that is open, e.g. that of one device: its files are read by their short names.  Those
+ * files are no links; names like "ports/1/state" lead through directories only.
+ */
+struct hw_dir {
+	const struct hw_root *root;
+	const char *path; /* below the root; the caller's */
+	int fd;
+	bool missed; /* a file was not there, or its device is gone */
+};
 
-/* The text of link "name" in "dir"; NULL when it is no link.  One level, nothing is resolved. */
-char *hw_link(const struct hw_root *root, const char *dir, const char *name);
+/* "path" stays the caller's and in place until hw_dir_close().  0 or a negative errno. */
+int hw_dir_open(const struct hw_root *root, const char *path, struct hw_dir *ret)
+	__attribute__((warn_unused_result));
+void hw_dir_close(struct hw_dir *dir);
 
-/* The last component of that text. */
-char *hw_link_base(const struct hw_root *root, const char *dir, const char *name);
+/* The directory is no longer there: what was read may be half of the facts. */
+bool hw_dir_gone(const struct hw_dir *dir);
+
+/* There is something of that name in it, be it a link that leads nowhere. */
+bool hw_dir_has(const struct hw_dir *dir, const char *name);
+
+/* The first "size" bytes of a file: how many there are, or a negative errno. */
+ssize_t hw_dir_read(struct hw_dir *dir, const char *name, void *buf, size_t size)
+	__attribute__((warn_unused_result));
+
+/* As hw_attr(). */
+char *hw_dir_text(struct hw_dir *dir, const char *name);
+
+/* As numbers; "fallback" when absent or not a number.  hw_dir_hex() takes "0x15b3" and "15b3". */
+int hw_dir_int(struct hw_dir *dir, const char *name, int fallback);
+unsigned int hw_dir_hex(struct hw_dir *dir, const char *name, unsigned int fallback);
+
+/* The names in directory "name" of it; as hw_list(). */
+int hw_dir_list(struct hw_dir *dir, const char *name, size_t max, struct strlist *ret)
+	__attribute__((warn_unused_result));
+
+/* The text of link "name", of its last component; NULL when it is no link.  Nothing is resolved. */
+char *hw_dir_link(const struct hw_dir *dir, const char *name);
+char *hw_dir_link_base(const struct hw_dir *dir, const char *name);
 
 /*
- * Where the link "name" in "dir" leads, as an absolute path below the root: joined with "dir" and
+ * Where the link "name" leads, as an absolute path below the root: joined with dir->path and
  * normalised by its text alone, without looking at the file system.  NULL when it is no link.
  */
-char *hw_link_path(const struct hw_root *root, const char *dir, const char *name);
+char *hw_dir_link_path(const struct hw_dir *dir, const char *name);
 
 /* Join and normalise: ("sys/bus/pci/devices", "../../../devices/x") → "/sys/devices/x". */
 char *hw_path_join(const char *dir, const char *target);

@@ -62,7 +62,7 @@ static void test_incomplete(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct hw_machine *machine = read_machine(cases[i].recording);
 
-		assert_int_equal(machine->incomplete, cases[i].code != NULL);
+		assert_int_equal(machine->incomplete != 0, cases[i].code != NULL);
 		if (cases[i].code)
 			assert_true(warned(machine, cases[i].code, cases[i].object));
 		hw_free(machine);
@@ -80,7 +80,7 @@ static void test_exhausted(void **state)
 			xasprintf("sys/class/dmi/id/sys_vendor ! %s\n", errors[i]);
 		struct hw_machine *machine = read_machine(text);
 
-		assert_int_equal(machine->incomplete, i > 0);
+		assert_int_equal(machine->incomplete, i > 0 ? HW_PART_NODE : 0);
 		hw_free(machine);
 	}
 }

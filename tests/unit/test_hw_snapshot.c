@@ -38,6 +38,7 @@ static void test_lines(void **state)
 			   "link -> a/value\n"
 			   "b/up -> ../a\n");
 	struct hw_root root;
+	struct hw_dir b;
 	_cleanup_free_ char *value = NULL, *lines = NULL, *binary = NULL, *empty = NULL;
 	_cleanup_free_ char *through = NULL, *link = NULL, *space = NULL, *none = NULL;
 	struct err err;
@@ -62,8 +63,10 @@ static void test_lines(void **state)
 	assert_int_equal(hw_root_read(&root, "b/up/fails", 100, &none, NULL), -EINVAL);
 	through = hw_attr(&root, "b/up", "value");
 	assert_string_equal(through, "one two");
-	link = hw_link(&root, "b", "up");
+	assert_int_equal(hw_dir_open(&root, "b", &b), 0);
+	link = hw_dir_link(&b, "up");
 	assert_string_equal(link, "../a");
+	hw_dir_close(&b);
 	hw_root_close(&root);
 	remove_tree(dir);
 }
