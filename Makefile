@@ -79,6 +79,9 @@ $(BUILD)/obj/%.o: %.c | $(PROTO_C:.c=.h)
 	$(Q)mkdir -p $(@D); echo "  CC    $<"; \
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
 
+# The file is part of the object (.incbin), which compilers do not tell.
+$(call obj,driver/topo/platform_data.c): driver/topo/platforms.yaml
+
 $(GEN)/%.o: $(GEN)/%.c
 	$(Q)echo "  CC    $<"; $(CC) $(CPPFLAGS) $(CFLAGS) -w -c -o $@ $<
 

@@ -14,6 +14,7 @@
 struct reader {
 	yaml_parser_t parser;
 	unsigned int depth, nodes;
+	bool with_lines;
 	struct err *err;
 };
 
@@ -111,15 +112,31 @@ static int read_scalar(struct reader *r, const yaml_event_t *event, json_t **ret
 	return 0;
 }
 
-static int read_value(struct reader *r, const yaml_event_t *event, json_t **ret);
+/*
+ * Where values stand is a tree of their shape: [line, children], where "children" is an object or
+ * an array of such nodes for a mapping or a sequence.
+ */
+static json_t *line_node(yaml_mark_t mark, json_t *children)
+{
+	json_t *node = json_new_array();
 
-static int read_sequence(struct reader *r, json_t **ret)
+	json_add(node, json_new_int((long long)mark.line + 1));
+	if (children)
+		json_add(node, children);
+	return node;
+}
+
+/* *children: what belongs into line_node(); NULL without lines and for a scalar. */
+static int read_value(struct reader *r, const yaml_event_t *event, json_t **ret, json_t **children);
+
+static int read_sequence(struct reader *r, json_t **ret, json_t **lines)
 {
 	_cleanup_json_ json_t *array = json_array();
+	_cleanup_json_ json_t *nodes = r->with_lines ? json_new_array() : NULL;
 
 	for (;;) {
+		json_t *value, *children = NULL;
 		yaml_event_t event;
-		json_t *value;
 		int code = next_event(r, &event);
 
 		if (code < 0)
@@ -128,22 +145,25 @@ static int read_sequence(struct reader *r, json_t **ret)
 			yaml_event_delete(&event);
 			break;
 		}
-		code = read_value(r, &event, &value);
+		code = read_value(r, &event, &value, &children);
+		if (code == 0 && nodes)
+			json_add(nodes, line_node(event.start_mark, children));
 		yaml_event_delete(&event);
 		if (code < 0)
 			return code;
 		json_array_append_new(array, value);
 	}
 	*ret = TAKE_PTR(array);
+	*lines = TAKE_PTR(nodes);
 	return 0;
 }
 
-/* One "key: value" of a mapping, whose key is "event". */
-static int read_member(struct reader *r, const yaml_event_t *event, json_t *object)
+/* One "key: value" of a mapping, whose key is "event"; "lines" is NULL or gets its node. */
+static int read_member(struct reader *r, const yaml_event_t *event, json_t *object, json_t *lines)
 {
 	const char *key = (const char *)event->data.scalar.value;
+	json_t *value, *children = NULL;
 	yaml_event_t event_value;
-	json_t *value;
 	int code;
 
 	if (event->type != YAML_SCALAR_EVENT)
@@ -158,17 +178,20 @@ static int read_member(struct reader *r, const yaml_event_t *event, json_t *obje
 	code = next_event(r, &event_value);
 	if (code < 0)
 		return code;
-	code = read_value(r, &event_value, &value);
+	code = read_value(r, &event_value, &value, &children);
 	yaml_event_delete(&event_value);
 	if (code < 0)
 		return code;
 	json_object_set_new(object, key, value);
+	if (lines)
+		json_set(lines, key, line_node(event->start_mark, children));
 	return 0;
 }
 
-static int read_mapping(struct reader *r, json_t **ret)
+static int read_mapping(struct reader *r, json_t **ret, json_t **lines)
 {
 	_cleanup_json_ json_t *object = json_object();
+	_cleanup_json_ json_t *nodes = r->with_lines ? json_new_object() : NULL;
 
 	for (;;) {
 		yaml_event_t event;
@@ -180,17 +203,18 @@ static int read_mapping(struct reader *r, json_t **ret)
 			yaml_event_delete(&event);
 			break;
 		}
-		code = read_member(r, &event, object);
+		code = read_member(r, &event, object, nodes);
 		yaml_event_delete(&event);
 		if (code < 0)
 			return code;
 	}
 	*ret = TAKE_PTR(object);
+	*lines = TAKE_PTR(nodes);
 	return 0;
 }
 
 /* A value that begins with "event"; the event stays the caller's. */
-static int read_value(struct reader *r, const yaml_event_t *event, json_t **ret)
+static int read_value(struct reader *r, const yaml_event_t *event, json_t **ret, json_t **children)
 {
 	int code;
 
@@ -216,19 +240,20 @@ static int read_value(struct reader *r, const yaml_event_t *event, json_t **ret)
 	if (r->depth >= YAML_MAX_DEPTH)
 		return fail_at(r, event->start_mark, "more than %d levels", YAML_MAX_DEPTH);
 	r->depth++;
-	code = event->type == YAML_MAPPING_START_EVENT ? read_mapping(r, ret)
-						       : read_sequence(r, ret);
+	code = event->type == YAML_MAPPING_START_EVENT ? read_mapping(r, ret, children)
+						       : read_sequence(r, ret, children);
 	r->depth--;
 	return code;
 }
 
 /* Stream start, at most one document, stream end. */
-static int read_stream(struct reader *r, json_t **ret)
+static int read_stream(struct reader *r, json_t **ret, json_t **ret_lines)
 {
-	_cleanup_json_ json_t *value = NULL;
+	_cleanup_json_ json_t *value = NULL, *lines = NULL;
 	bool more = true;
 
 	while (more) {
+		json_t *children = NULL;
 		yaml_event_t event;
 		int code = next_event(r, &event);
 
@@ -241,18 +266,22 @@ static int read_stream(struct reader *r, json_t **ret)
 		else if (event.type != YAML_STREAM_START_EVENT &&
 			 event.type != YAML_DOCUMENT_START_EVENT &&
 			 event.type != YAML_DOCUMENT_END_EVENT)
-			code = read_value(r, &event, &value);
+			code = read_value(r, &event, &value, &children);
+		if (code == 0 && value && !lines && r->with_lines)
+			lines = line_node(event.start_mark, children);
 		yaml_event_delete(&event);
 		if (code < 0)
 			return code;
 	}
 	*ret = value ? TAKE_PTR(value) : json_null();
+	*ret_lines = TAKE_PTR(lines);
 	return 0;
 }
 
-int yaml_parse(const char *text, size_t len, json_t **ret, struct err *err)
+static int parse(const char *text, size_t len, bool with_lines, json_t **ret, json_t **lines,
+		 struct err *err)
 {
-	struct reader r = { .err = err };
+	struct reader r = { .with_lines = with_lines, .err = err };
 	int code;
 
 	if (len > YAML_MAX_BYTES)
@@ -262,9 +291,36 @@ int yaml_parse(const char *text, size_t len, json_t **ret, struct err *err)
 		abort(); /* out of memory */
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-	code = read_stream(&r, ret);
+	code = read_stream(&r, ret, lines);
 	yaml_parser_delete(&r.parser);
 	return code;
+}
+
+int yaml_parse(const char *text, size_t len, json_t **ret, struct err *err)
+{
+	json_t *lines;
+
+	return parse(text, len, false, ret, &lines, err);
+}
+
+int yaml_parse_lines(const char *text, size_t len, json_t **ret, json_t **lines, struct err *err)
+{
+	return parse(text, len, true, ret, lines, err);
+}
+
+unsigned int yaml_line(const json_t *lines)
+{
+	return (unsigned int)json_integer_value(json_array_get(lines, 0));
+}
+
+const json_t *yaml_lines_of(const json_t *lines, const char *key)
+{
+	return json_object_get(json_array_get(lines, 1), key);
+}
+
+const json_t *yaml_lines_at(const json_t *lines, size_t i)
+{
+	return json_array_get(json_array_get(lines, 1), i);
 }
 
 int yaml_read(const char *path, json_t **ret, struct err *err)

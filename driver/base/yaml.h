@@ -26,6 +26,18 @@
 int yaml_parse(const char *text, size_t len, json_t **ret, struct err *err)
 	__attribute__((warn_unused_result));
 
+/*
+ * yaml_parse() that also tells where values stand, for errors about what they mean: *lines is a
+ * tree of the same shape (a new reference; NULL for an empty document).  yaml_line() is the line of
+ * a value, counted from 1, that of its key in a mapping; 0: it is not known.  yaml_lines_of() and
+ * yaml_lines_at() step down to a member and an element; borrowed, NULL when it is not there.
+ */
+int yaml_parse_lines(const char *text, size_t len, json_t **ret, json_t **lines, struct err *err)
+	__attribute__((warn_unused_result));
+unsigned int yaml_line(const json_t *lines);
+const json_t *yaml_lines_of(const json_t *lines, const char *key);
+const json_t *yaml_lines_at(const json_t *lines, size_t i);
+
 /* yaml_parse() of a whole file; the text names the file too. */
 int yaml_read(const char *path, json_t **ret, struct err *err) __attribute__((warn_unused_result));
 

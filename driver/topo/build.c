@@ -31,13 +31,14 @@ struct inventory *topo_build(const struct hw_machine *machine, const struct topo
 		.rdma_cm_major = machine->rdma_cm_major,
 		.rdma_cm_minor = machine->rdma_cm_minor,
 		.nvlink_domain = xstrdup_null(b.options->nvlink_domain),
+		.nvlink_domain_size = TOPO_UNKNOWN,
 	};
 	for (size_t i = 0; i < machine->n_warnings; i++)
 		topo_warn(&b, machine->warnings[i].code, machine->warnings[i].object, "%s",
 			  machine->warnings[i].message);
 	topo_add_gpus(&b);
-	topo_set_platform(&b);
 	topo_add_nics(&b);
+	topo_set_platform(&b);
 	topo_match_data_direct(&b);
 	topo_add_cards(&b);
 	topo_set_roots(&b);
@@ -46,8 +47,12 @@ struct inventory *topo_build(const struct hw_machine *machine, const struct topo
 	topo_set_links(&b);
 	topo_set_acs(&b);
 	topo_set_class(&b);
-	topo_set_best(&b);
 	topo_set_rails(&b);
+	topo_set_excluded(&b);
+	topo_set_best(&b);
+	topo_set_gpu_groups(&b);
+	topo_check_platform(&b);
+	topo_check_routes(&b);
 	topo_keep_bridges(&b);
 
 	for (size_t i = 0; i < inv->n_nics; i++)

@@ -5,6 +5,7 @@
 #include "hw/machine.h"
 #include "topo/inventory.h"
 #include "topo/path.h"
+#include "topo/platform.h"
 
 /*
  * Internal to topo/: the inventory while it is being built.  The steps run in the order in which
@@ -41,25 +42,35 @@ struct builder {
 	struct function_owns *functions; /* as many as machine->pci */
 	struct nic_facts *nics; /* as many as inv->nics */
 	struct place *gpus; /* as many as inv->gpus */
-	bool root_order; /* on this platform the order of PCI roots is that of the rails */
+	const struct platform *platform; /* its entry of the platform file; NULL: none */
+	bool own_found; /* a link by which the node is reached is known */
 	size_t cap_nics, cap_nic_facts, cap_gpus, cap_gpu_places, cap_cards, cap_warnings;
 };
 
 void topo_add_gpus(struct builder *b);
-void topo_set_platform(struct builder *b);
 void topo_add_nics(struct builder *b);
+void topo_set_platform(struct builder *b); /* its entry, and what that says of GPUs */
 void topo_add_children(struct builder *b); /* children, lag_members; part of topo_add_nics() */
 void topo_match_data_direct(struct builder *b); /* dma_bus_id of PFs */
 void topo_add_cards(struct builder *b); /* cards, standalone; may take dma_bus_id back */
 void topo_set_roots(struct builder *b); /* places, pcie_root, pcie_switch of NICs */
-void topo_set_frontends(struct builder *b); /* role of what the node itself uses */
+void topo_set_frontends(struct builder *b); /* roles of what the node uses, and by platform */
 void topo_add_pairs(struct builder *b); /* all paths */
 void topo_set_links(struct builder *b); /* PCI Express links */
 void topo_set_acs(struct builder *b); /* acs_redirect of pairs; checks what Data Direct needs */
 void topo_set_class(struct builder *b);
+void topo_set_rails(struct builder *b); /* rails and their groups, remaining roles */
+void topo_set_excluded(struct builder *b); /* what the administrator withholds */
 void topo_set_best(struct builder *b); /* best pairs, best_gpu and best_path of NICs */
-void topo_set_rails(struct builder *b); /* remaining roles, rails, rail groups */
+void topo_set_gpu_groups(struct builder *b); /* rail_group of GPUs */
+void topo_check_platform(struct builder *b); /* hairpin, cross_rail; what the entry expected */
+void topo_check_routes(struct builder *b); /* rail_routed */
 void topo_keep_bridges(struct builder *b);
+
+/* A step of topo_set_rails(): roles that follow from rails and distances. */
+void topo_set_roles(struct builder *b);
+/* The nearest path of a NIC to any GPU. */
+enum path_class topo_nearest_path(const struct builder *b, size_t nic);
 
 /* "code" must be static. */
 void topo_warn(struct builder *b, const char *code, const char *object, const char *fmt, ...)

@@ -180,6 +180,7 @@ struct inventory {
 	bool virtual_machine;
 	int rail_count; /* of different rails; some between them may be missing */
 	char *nvlink_domain;
+	int nvlink_domain_size; /* GPUs of a whole one on this platform */
 
 	/* The misc device rdma_cm; TOPO_UNKNOWN when the node has none. */
 	int rdma_cm_major, rdma_cm_minor;
@@ -230,7 +231,9 @@ struct topo_options {
 	bool numa_lists; /* fill numa_nodes (needs DRAListTypeAttributes in the cluster) */
 	const char *node_name;
 	const char *nvlink_domain; /* ClusterUUID.CliqueID; NULL unknown */
-	const struct platforms *platforms; /* topo/platform.h; NULL: the shipped ones */
+	/* The administrator's platform file (topo/platform.h), which goes before the shipped data. */
+	const struct platforms *platforms;
+	const char *platforms_error; /* why it is not in force; NULL: it is, or there is none */
 
 	/*
 	 * Patterns of NICs that are handed out (NULL or none: all) and of those that are not: a PCI

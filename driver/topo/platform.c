@@ -1,46 +1,239 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The machines we know, by the number and PCI ids of their GPUs. */
-#include "topo/build.h"
+/* Which entry of the platform file this machine is, and what that says about it. */
+#include "topo/platform.h"
 
 #include "base/mem.h"
-#include "base/str.h"
+#include "topo/build.h"
+#include "topo/pattern.h"
 
-struct platform {
-	const char *name;
-	size_t n_gpus;
-	unsigned int vendor, devices[2]; /* the second one may be 0 */
-	bool root_order; /* the order of PCI roots is that of the rails */
-};
-
-static const struct platform platforms[] = {
-	{ "hgx-h100", 8, VENDOR_NVIDIA, { 0x2330 }, true },
-	{ "hgx-h200", 8, VENDOR_NVIDIA, { 0x2335 }, true },
-	{ "hgx-b200", 8, VENDOR_NVIDIA, { 0x2901 }, false },
-	{ "gb200", 4, VENDOR_NVIDIA, { 0x2941 }, false },
-	{ "gb300", 4, VENDOR_NVIDIA, { 0x31c2, 0x31c3 }, false },
-};
-
-static bool is_platform(const struct platform *platform, const struct inventory *inv)
+static bool any_id_matches(const struct strlist *ids, unsigned int vendor, unsigned int device)
 {
-	if (inv->n_gpus != platform->n_gpus)
-		return false;
-	for (size_t i = 0; i < inv->n_gpus; i++) {
-		const struct topo_gpu *gpu = &inv->gpus[i];
-
-		if (gpu->vendor_id != platform->vendor || (gpu->device_id != platform->devices[0] &&
-							   gpu->device_id != platform->devices[1]))
-			return false;
-	}
-	return true;
+	for (size_t i = 0; i < ids->n; i++)
+		if (id_pattern_match(ids->items[i], vendor, device))
+			return true;
+	return false;
 }
+
+/* "globs" is empty, or one of them matches. */
+static bool text_matches(const struct strlist *globs, const char *text)
+{
+	for (size_t i = 0; i < globs->n; i++)
+		if (text && glob_match(globs->items[i], text))
+			return true;
+	return globs->n == 0;
+}
+
+static bool in_range(size_t n, const struct platform_range *range)
+{
+	return n >= range->min && n <= range->max;
+}
+
+/* All GPUs are of these kinds: one that is different makes another machine. */
+static bool gpus_match(const struct platform_match *match, const struct inventory *inv)
+{
+	for (size_t i = 0; i < inv->n_gpus; i++)
+		if (!any_id_matches(&match->gpu_ids, inv->gpus[i].vendor_id,
+				    inv->gpus[i].device_id))
+			return false;
+	return in_range(inv->n_gpus, &match->gpu_count);
+}
+
+/* Other NICs may be there; VFs of a PF that can be seen are no NICs of the machine. */
+static bool nics_match(const struct platform_match *match, const struct inventory *inv)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_nics; i++)
+		n += !inv->nics[i].pf_bus_id &&
+		     any_id_matches(&match->nic_ids, inv->nics[i].vendor_id,
+				    inv->nics[i].device_id);
+	return in_range(n, &match->nic_count);
+}
+
+static bool has_function(const struct inventory *inv, const char *pattern)
+{
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (nic_pattern_match(pattern, &inv->nics[i]))
+			return true;
+	return false;
+}
+
+static bool yes_no_matches(enum tri wanted, bool is)
+{
+	return wanted == TRI_UNKNOWN || (wanted == TRI_YES) == is;
+}
+
+static bool entry_matches(const struct platform_match *match, const struct inventory *inv,
+			  const struct hw_machine *machine)
+{
+	if (match->gpus && !gpus_match(match, inv))
+		return false;
+	if (!yes_no_matches(match->virtual_machine, machine->hypervisor) ||
+	    !text_matches(&match->dmi_vendor, machine->dmi_vendor) ||
+	    !text_matches(&match->dmi_product, machine->dmi_product))
+		return false;
+	if (match->nics && !nics_match(match, inv))
+		return false;
+	for (size_t i = 0; i < match->functions.n; i++)
+		if (!has_function(inv, match->functions.items[i]))
+			return false;
+	return yes_no_matches(match->data_direct, topo_has_data_direct(machine));
+}
+
+static const struct platform *by_name(const struct platforms *platforms, const char *name)
+{
+	for (size_t i = 0; platforms && i < platforms->n; i++)
+		if (streq(platforms->items[i].name, name))
+			return &platforms->items[i];
+	return NULL;
+}
+
+const struct platform *platforms_find(const struct platforms *own, const struct inventory *inv,
+				      const struct hw_machine *machine)
+{
+	const struct platforms *shipped = platforms_shipped();
+
+	for (size_t i = 0; own && i < own->n; i++)
+		if (!by_name(shipped, own->items[i].name) &&
+		    entry_matches(&own->items[i].match, inv, machine))
+			return &own->items[i];
+	for (size_t i = 0; i < shipped->n; i++) {
+		const struct platform *entry = by_name(own, shipped->items[i].name);
+
+		if (!entry)
+			entry = &shipped->items[i];
+		if (entry_matches(&entry->match, inv, machine))
+			return entry;
+	}
+	return NULL;
+}
+
+enum tri platform_atomic_card(const struct platform *platform, unsigned int vendor,
+			      unsigned int device)
+{
+	return platform && any_id_matches(&platform->atomic_cards, vendor, device) ? TRI_YES
+										   : TRI_UNKNOWN;
+}
+
+const char *platform_source(const struct platform *platform)
+{
+	return platform->shipped ? "platform" : "config";
+}
+
+static void platform_done(struct platform *p)
+{
+	free(p->name);
+	strlist_done(&p->match.gpu_ids);
+	strlist_done(&p->match.nic_ids);
+	strlist_done(&p->match.functions);
+	strlist_done(&p->match.dmi_vendor);
+	strlist_done(&p->match.dmi_product);
+	strlist_done(&p->rail_names);
+	for (size_t i = 0; i < p->n_rail_map; i++)
+		free(p->rail_map[i].bus_id);
+	free(p->rail_map);
+	for (size_t i = 0; i < p->n_roles; i++)
+		strlist_done(&p->roles[i].nics);
+	free(p->roles);
+	strlist_done(&p->atomic_cards);
+	strlist_done(&p->environment);
+}
+
+struct platforms *platforms_free(struct platforms *platforms)
+{
+	for (size_t i = 0; platforms && i < platforms->n; i++)
+		platform_done(&platforms->items[i]);
+	if (platforms)
+		free(platforms->items);
+	free(platforms);
+	return NULL;
+}
+
+/* --- what the entry says --- */
 
 void topo_set_platform(struct builder *b)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(platforms); i++) {
-		if (!is_platform(&platforms[i], b->inv))
-			continue;
-		b->inv->platform = xstrdup(platforms[i].name);
-		b->root_order = platforms[i].root_order;
+	struct inventory *inv = b->inv;
+	const struct platform *platform = platforms_find(b->options->platforms, inv, b->machine);
+
+	if (b->options->platforms_error)
+		topo_warn(b, "platform-file", "node",
+			  "%s; what the program has on its own stays in force",
+			  b->options->platforms_error);
+	b->platform = platform;
+	if (!platform)
 		return;
+	inv->platform = xstrdup(platform->name);
+	inv->nvlink_domain_size = platform->nvlink_domain_size;
+	for (size_t i = 0; platform->gdr && i < inv->n_gpus; i++)
+		if (!inv->gpus[i].gdr)
+			inv->gpus[i].gdr = platform->gdr;
+	if (platform->environment.n == 0)
+		return;
+	inv->environment = xcalloc(platform->environment.n + 1, sizeof(*inv->environment));
+	for (size_t i = 0; i < platform->environment.n; i++)
+		inv->environment[i] = xstrdup(platform->environment.items[i]);
+}
+
+/* What the fabric can do is a fact of the NICs that are on it. */
+static void set_fabric_facts(struct builder *b)
+{
+	for (size_t i = 0; i < b->inv->n_nics; i++) {
+		struct topo_nic *nic = &b->inv->nics[i];
+
+		if (nic->role != ROLE_RAIL)
+			continue;
+		nic->hairpin = b->platform->hairpin;
+		if (nic->hairpin != TRI_UNKNOWN)
+			nic->hairpin_source = platform_source(b->platform);
+		nic->cross_rail = b->platform->cross_rail;
+		if (nic->cross_rail != TRI_UNKNOWN)
+			nic->cross_rail_source = platform_source(b->platform);
 	}
+}
+
+static void check_class(struct builder *b)
+{
+	enum topo_class class = b->inv->topology_class;
+	unsigned int expected = b->platform->classes;
+	struct buf words = { 0 };
+
+	if (class == CLASS_UNKNOWN || expected == 0 || expected & 1U << class)
+		return;
+	for (int i = CLASS_SWITCH; i <= CLASS_FLAT; i++)
+		if (expected & 1U << i)
+			buf_printf(&words, "%s%s", words.len ? " or " : "",
+				   topo_class_name((enum topo_class)i));
+	topo_warn(b, "platform-mismatch", "node",
+		  "the platform file knows %s as %s, but the PCI tree shows %s: a setting of the "
+		  "firmware differs, or the entry matches a machine that it does not describe",
+		  b->platform->name, words.data, topo_class_name(class));
+	buf_done(&words);
+}
+
+/* Rails that nothing tells have a warning of their own. */
+static void check_rail_count(struct builder *b)
+{
+	const struct inventory *inv = b->inv;
+
+	if (inv->rail_count >= b->platform->rails)
+		return;
+	for (size_t i = 0; i < inv->n_warnings; i++)
+		if (streq(inv->warnings[i].code, "rail-unknown") ||
+		    streq(inv->warnings[i].code, "rail-duplicate"))
+			return;
+	topo_warn(
+		b, "rail-missing", "node",
+		"%d of %d rails of %s are there: see whether a NIC is gone (lspci, dmesg), has no "
+		"driver, or is used by the node itself",
+		inv->rail_count, b->platform->rails, b->platform->name);
+}
+
+void topo_check_platform(struct builder *b)
+{
+	if (!b->platform)
+		return;
+	set_fabric_facts(b);
+	check_class(b);
+	check_rail_count(b);
 }

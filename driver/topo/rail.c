@@ -1,215 +1,138 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Roles, rails and rail groups. */
+/* Rails and rail groups. */
 #include "topo/build.h"
 
 #include "base/mem.h"
 #include "base/str.h"
 
-#define MAX_RAIL 1023
+/* --- names --- */
 
-/* --- roles --- */
+/* A pattern of links' names, and whether it is for the NIC's own link or for its children. */
+struct name_rule {
+	const char *pattern;
+	bool link, child;
+};
 
-/* The node uses this link, so it uses all below it (of a bond, bridge, VLAN or macvlan), too. */
-static void use_link(struct builder *b, const char *netdev, struct strlist *used)
+static const struct name_rule generic_rules[] = {
+	{ "gpu<N>rdma<M>", true, false },
+	{ "gpu<N>ipvlan<M>", false, true },
+	{ "rdma<N>", true, false },
+};
+
+/* The number at *p; moves *p behind it. */
+static bool match_number(const char **p, unsigned int *ret)
 {
-	const struct hw_netdev *link = hw_find_netdev(b->machine, netdev);
+	size_t digits = strspn(*p, "0123456789");
+	_cleanup_free_ char *text = xstrndup(*p, digits);
 
-	if (strlist_has(used, netdev))
-		return;
-	strlist_add(used, netdev);
-	for (size_t i = 0; link && i < link->lower.n; i++)
-		use_link(b, link->lower.items[i], used);
+	*p += digits;
+	return parse_uint(text, PLATFORM_MAX_RAIL, ret) == 0;
 }
 
-/* An atomic card is handed out whole: it is the node's own as soon as one of its PFs is. */
-static void spread_over_card(struct inventory *inv, const struct topo_card *card)
+/* "gpu3rdma1" with "gpu<N>rdma<M>" → 3, 1; "rdma5" with "rdma<N>" → 5, 0. */
+static bool match_name(const char *pattern, const char *name, unsigned int *n, unsigned int *m)
 {
-	bool frontend = false;
-
-	for (size_t i = 0; i < card->n_members; i++)
-		frontend = frontend || inv->nics[card->members[i]].role == ROLE_FRONTEND;
-	for (size_t i = 0; frontend && i < card->n_members; i++)
-		inv->nics[card->members[i]].role = ROLE_FRONTEND;
-}
-
-void topo_set_frontends(struct builder *b)
-{
-	const struct hw_machine *m = b->machine;
-	const struct strlist *own = b->options->own_nics;
-	struct inventory *inv = b->inv;
-	struct strlist used = { 0 };
-
-	for (size_t i = 0; i < m->default_routes.n; i++)
-		use_link(b, m->default_routes.items[i], &used);
-	/* Whoever is part of a bond, bridge, OVS or VRF is no longer its own master. */
-	for (size_t i = 0; i < m->n_netdevs; i++)
-		if (m->netdevs[i].master)
-			use_link(b, m->netdevs[i].name, &used);
-	for (size_t i = 0; i < inv->n_nics; i++)
-		if ((inv->nics[i].netdev && strlist_has(&used, inv->nics[i].netdev)) ||
-		    (own && strlist_has(own, inv->nics[i].bus_id)))
-			inv->nics[i].role = ROLE_FRONTEND;
-	for (size_t i = 0; i < inv->n_cards; i++)
-		if (inv->cards[i].atomic)
-			spread_over_card(inv, &inv->cards[i]);
-	strlist_done(&used);
-}
-
-/* The nearest path of a NIC to any GPU. */
-static enum path_class nearest_path(const struct builder *b, size_t nic)
-{
-	enum path_class nearest = PATH_UNKNOWN;
-
-	for (size_t g = 0; g < b->inv->n_gpus; g++) {
-		const struct topo_pair *pair = inventory_pair(b->inv, g, nic);
-
-		if (pair->path < nearest)
-			nearest = pair->path;
-	}
-	return nearest;
-}
-
-/* Each GPU has a NIC within PHB that may be handed out. */
-static bool every_gpu_has_nic(const struct builder *b)
-{
-	for (size_t g = 0; g < b->inv->n_gpus; g++) {
-		bool has = false;
-
-		for (size_t n = 0; n < b->inv->n_nics; n++)
-			has = has || (b->inv->nics[n].role != ROLE_FRONTEND &&
-				      inventory_pair(b->inv, g, n)->path <= PATH_PHB);
-		if (!has)
+	*m = 0;
+	while (*pattern) {
+		if (starts_with(pattern, "<N>") || starts_with(pattern, "<M>")) {
+			if (!match_number(&name, pattern[1] == 'N' ? n : m))
+				return false;
+			pattern += 3;
+		} else if (*pattern++ != *name++) {
 			return false;
+		}
 	}
-	return b->inv->n_gpus > 0;
+	return *name == '\0';
 }
 
-static bool card_is_frontend(const struct builder *b, const struct topo_nic *nic)
+static bool is_rail_child(const struct topo_child *child)
 {
-	const struct topo_card *card = nic->card >= 0 ? &b->inv->cards[nic->card] : NULL;
+	return streq(child->kind, "ipvlan") || streq(child->kind, "macvlan");
+}
 
-	for (size_t i = 0; card && i < card->n_members; i++)
-		if (b->inv->nics[card->members[i]].role == ROLE_FRONTEND)
+static bool rule_matches(const struct name_rule *rule, const struct topo_nic *nic, unsigned int *n,
+			 unsigned int *m)
+{
+	if (rule->link && nic->netdev && match_name(rule->pattern, nic->netdev, n, m))
+		return true;
+	for (size_t i = 0; rule->child && i < nic->n_children; i++)
+		if (nic->children[i].netdev && is_rail_child(&nic->children[i]) &&
+		    match_name(rule->pattern, nic->children[i].netdev, n, m))
 			return true;
 	return false;
 }
 
-/* What has no GPU near it although every GPU has a NIC is there for something else. */
-static void set_far_roles(struct builder *b)
-{
-	bool storage = every_gpu_has_nic(b);
-
-	for (size_t i = 0; i < b->inv->n_nics; i++) {
-		struct topo_nic *nic = &b->inv->nics[i];
-		enum path_class path = nearest_path(b, i);
-
-		if (nic->role != ROLE_UNKNOWN || nic->rail >= 0 || path <= PATH_PHB ||
-		    path == PATH_UNKNOWN)
-			continue;
-		if (card_is_frontend(b, nic))
-			nic->role = ROLE_FRONTEND; /* the other port of that card */
-		else if (storage)
-			nic->role = ROLE_STORAGE;
-	}
-}
-
-static void set_rail_roles(struct builder *b)
-{
-	for (size_t i = 0; i < b->inv->n_nics; i++) {
-		struct topo_nic *nic = &b->inv->nics[i];
-		bool near = b->inv->topology_class != CLASS_FLAT && nearest_path(b, i) <= PATH_PHB;
-
-		if (nic->role == ROLE_UNKNOWN && (nic->rail >= 0 || near))
-			nic->role = ROLE_RAIL;
-	}
-}
-
-/*
- * As long as it is not known which link has the default route, each NIC that may carry one is kept
- * back, but for those of rails.  One without a link carries none, if the links could be read.
- */
-static void withhold(struct builder *b)
-{
-	const struct hw_machine *m = b->machine;
-	bool any = false;
-
-	if (!m->incomplete && (m->default_routes.n > 0 || b->options->own_known))
-		return;
-	for (size_t i = 0; i < b->inv->n_nics; i++) {
-		struct topo_nic *nic = &b->inv->nics[i];
-
-		if (nic->role == ROLE_FRONTEND || (nic->role == ROLE_RAIL && nic->netdev))
-			continue;
-		nic->withheld = nic->netdev || m->incomplete;
-		any = any || nic->withheld;
-	}
-	if (any)
-		topo_warn(
-			b, "own-nic-unknown", "node",
-			"%s: the node's own NIC is unknown; NICs that are not there for rails are "
-			"not handed out meanwhile",
-			m->incomplete ? "the hardware cannot be read in full" : "no default route");
-}
-
-/* --- rails --- */
-
-/* "gpu3rdma1" with prefix "gpu" and middle "rdma" → 3, 1; "rdma5" with middle NULL → 5, 0. */
-static bool match_name(const char *name, const char *prefix, const char *middle, unsigned int *n,
-		       unsigned int *m)
-{
-	_cleanup_free_ char *first = NULL;
-	const char *p = name + strlen(prefix);
-	size_t digits;
-
-	if (!starts_with(name, prefix))
-		return false;
-	digits = strspn(p, "0123456789");
-	first = xstrndup(p, digits);
-	if (parse_uint(first, MAX_RAIL, n) < 0)
-		return false;
-	p += digits;
-	*m = 0;
-	if (!middle)
-		return *p == '\0';
-	return starts_with(p, middle) && parse_uint(p + strlen(middle), MAX_RAIL, m) == 0;
-}
-
 /* The numbers in the name of a NIC's link, or of a child that is named after its rail. */
-static bool name_numbers(const struct topo_nic *nic, bool per_gpu, unsigned int *n, unsigned int *m)
+static bool name_numbers(const struct name_rule *rules, size_t n_rules, bool per_gpu,
+			 const struct topo_nic *nic, unsigned int *n, unsigned int *m)
 {
-	if (!per_gpu)
-		return nic->netdev && match_name(nic->netdev, "rdma", NULL, n, m);
-	if (nic->netdev && match_name(nic->netdev, "gpu", "rdma", n, m))
-		return true;
-	for (size_t i = 0; i < nic->n_children; i++)
-		if (nic->children[i].netdev &&
-		    match_name(nic->children[i].netdev, "gpu", "ipvlan", n, m))
+	for (size_t i = 0; i < n_rules; i++)
+		if ((strstr(rules[i].pattern, "<M>") != NULL) == per_gpu &&
+		    rule_matches(&rules[i], nic, n, m))
 			return true;
 	return false;
 }
 
 /* gpu<N>rdma<M>: rail N·F+M, F one more than the highest M; rdma<N>: rail N.  True: names exist. */
-static bool rails_by_name(struct builder *b, bool per_gpu)
+static bool rails_by_rules(struct builder *b, const struct name_rule *rules, size_t n_rules,
+			   bool per_gpu)
 {
 	unsigned int n, m, f = 0;
 	bool any = false;
 
 	for (size_t i = 0; i < b->inv->n_nics; i++) {
-		if (b->nics[i].pf >= 0 || !name_numbers(&b->inv->nics[i], per_gpu, &n, &m))
+		if (b->nics[i].pf >= 0 ||
+		    !name_numbers(rules, n_rules, per_gpu, &b->inv->nics[i], &n, &m))
 			continue;
 		if (m + 1 > f)
 			f = m + 1;
 		any = true;
 	}
-	for (size_t i = 0; i < b->inv->n_nics; i++) {
+	for (size_t i = 0; any && i < b->inv->n_nics; i++) {
 		struct topo_nic *nic = &b->inv->nics[i];
 
-		if (b->nics[i].pf >= 0 || !name_numbers(nic, per_gpu, &n, &m))
+		if (b->nics[i].pf >= 0 || !name_numbers(rules, n_rules, per_gpu, nic, &n, &m))
 			continue;
-		if (n * f + m > MAX_RAIL)
+		if (n * f + m > PLATFORM_MAX_RAIL)
 			continue;
 		nic->rail = (int)(n * f + m);
 		nic->rail_source = "netdev-name";
+	}
+	return any;
+}
+
+/* Names of the platform first, then those that are used everywhere; of a GPU, then of a rail. */
+static bool rails_by_name(struct builder *b)
+{
+	const struct strlist *own = b->platform ? &b->platform->rail_names : NULL;
+	size_t n = own ? own->n : 0;
+	_cleanup_free_ struct name_rule *rules = xcalloc(n, sizeof(*rules));
+
+	for (size_t i = 0; i < n; i++)
+		rules[i] = (struct name_rule){ own->items[i], true, true };
+	return rails_by_rules(b, rules, n, true) || rails_by_rules(b, rules, n, false) ||
+	       rails_by_rules(b, generic_rules, ARRAY_SIZE(generic_rules), true) ||
+	       rails_by_rules(b, generic_rules, ARRAY_SIZE(generic_rules), false);
+}
+
+/* --- the platform file --- */
+
+/* The map says it for each address.  True: for one that is there. */
+static bool rails_by_map(struct builder *b)
+{
+	const struct platform *p = b->platform;
+	bool any = false;
+
+	for (size_t k = 0; p && k < p->n_rail_map; k++) {
+		for (size_t i = 0; i < b->inv->n_nics; i++) {
+			struct topo_nic *nic = &b->inv->nics[i];
+
+			if (!streq(nic->bus_id, p->rail_map[k].bus_id))
+				continue;
+			nic->rail = p->rail_map[k].rail;
+			nic->rail_source = platform_source(p);
+			any = true;
+		}
 	}
 	return any;
 }
@@ -225,16 +148,25 @@ static unsigned long root_number(const char *root)
 
 struct candidate {
 	int nic;
-	unsigned long root;
+	unsigned long place;
 };
 
 static int cmp_candidate(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
-	if (x->root != y->root)
-		return x->root < y->root ? -1 : 1;
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
 	return x->nic - y->nic; /* NICs are sorted by address */
+}
+
+static void number_rails(struct builder *b, struct candidate *list, size_t n, const char *source)
+{
+	qsort(list, n, sizeof(*list), cmp_candidate);
+	for (size_t i = 0; i < n; i++) {
+		b->inv->nics[list[i].nic].rail = (int)i;
+		b->inv->nics[list[i].nic].rail_source = source;
+	}
 }
 
 /* The root that the NIC's DMA comes from, whatever the policy publishes; malloc'ed. */
@@ -248,13 +180,96 @@ static char *effective_root(const struct builder *b, size_t nic)
 	return b->nics[nic].place.complex ? xstrdup_null(t->function_pcie_root) : NULL;
 }
 
-/* A NIC near a GPU: one that is there for rails. */
-static bool wants_rail(const struct builder *b, size_t nic)
+/* A NIC that may be there for rails. */
+static bool may_have_rail(const struct builder *b, size_t nic)
 {
 	const struct topo_nic *t = &b->inv->nics[nic];
 
-	return b->inv->topology_class != CLASS_FLAT && b->nics[nic].pf < 0 &&
-	       t->role == ROLE_UNKNOWN && t->best_gpu >= 0 && t->best_path <= PATH_PHB;
+	return b->nics[nic].pf < 0 && (t->role == ROLE_UNKNOWN || t->role == ROLE_RAIL);
+}
+
+/* One near a GPU is there for rails. */
+static bool wants_rail(const struct builder *b, size_t nic)
+{
+	return b->inv->topology_class != CLASS_FLAT && may_have_rail(b, nic) &&
+	       topo_nearest_path(b, nic) <= PATH_PHB;
+}
+
+/* The only GPU that is as near; TOPO_UNKNOWN when there are several. */
+static int nearest_gpu(const struct builder *b, size_t nic)
+{
+	const struct topo_pair *best = NULL;
+	int found = TOPO_UNKNOWN;
+
+	for (size_t g = 0; g < b->inv->n_gpus; g++) {
+		const struct topo_pair *pair = inventory_pair(b->inv, g, nic);
+
+		if (best && pair->path == best->path && pair->hops == best->hops) {
+			found = TOPO_UNKNOWN;
+		} else if (!best || pair->path < best->path ||
+			   (pair->path == best->path && pair->hops < best->hops)) {
+			best = pair;
+			found = (int)g;
+		}
+	}
+	return found;
+}
+
+/*
+ * Without names: the GPU-near NICs in the order of their effective roots, on platforms that are
+ * cabled so.  Only when nothing is missing: every GPU has one NIC of its own within PHB.
+ */
+static void rails_by_root(struct builder *b)
+{
+	struct inventory *inv = b->inv;
+	_cleanup_free_ struct candidate *list = xcalloc(inv->n_nics, sizeof(*list));
+	_cleanup_free_ size_t *per_gpu = xcalloc(inv->n_gpus, sizeof(*per_gpu));
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_nics; i++) {
+		_cleanup_free_ char *root = NULL;
+		int gpu;
+
+		if (!wants_rail(b, i))
+			continue;
+		root = effective_root(b, i);
+		gpu = nearest_gpu(b, i);
+		if (!root || gpu < 0)
+			return;
+		per_gpu[gpu]++;
+		list[n++] = (struct candidate){ (int)i, root_number(root) };
+	}
+	for (size_t g = 0; g < inv->n_gpus; g++)
+		if (per_gpu[g] != 1)
+			return;
+	number_rails(b, list, n, "root-order");
+}
+
+/* As many NICs as rails, each in a PCI domain of its own: virtual machines that number them so. */
+static void rails_by_domain(struct builder *b)
+{
+	struct inventory *inv = b->inv;
+	_cleanup_free_ struct candidate *list = xcalloc(inv->n_nics, sizeof(*list));
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (may_have_rail(b, i))
+			list[n++] = (struct candidate){ (int)i,
+							strtoul(inv->nics[i].bus_id, NULL, 16) };
+	if (n != (size_t)b->platform->rails)
+		return;
+	for (size_t i = 0; i + 1 < n; i++) /* sorted by address already */
+		if (list[i].place == list[i + 1].place)
+			return;
+	number_rails(b, list, n, "pci-domain");
+}
+
+static void rails_by_order(struct builder *b)
+{
+	if (b->platform && b->platform->rail_order == RAIL_ORDER_PCIE_ROOT)
+		rails_by_root(b);
+	else if (b->platform && b->platform->rail_order == RAIL_ORDER_PCI_DOMAIN)
+		rails_by_domain(b);
 }
 
 /* Rails are not guessed: that NICs of one rail reach each other is what people rely on. */
@@ -270,44 +285,13 @@ static void warn_without_rails(struct builder *b)
 	if (wanted)
 		topo_warn(b, "rail-unknown", "node",
 			  "no NIC has a rail: the links' names do not tell (gpu<N>rdma<M>, "
-			  "rdma<N>), and %s",
-			  b->root_order ? "not every GPU has exactly one NIC near it"
-					: "this is no platform whose rails follow the PCI roots");
+			  "rdma<N>), and %s; a railMap in the platform file tells it",
+			  b->platform && b->platform->rail_order != RAIL_ORDER_NONE
+				  ? "not every GPU has exactly one NIC near it"
+				  : "this is no platform whose rails follow the PCI roots");
 }
 
-/*
- * Without names: the GPU-near NICs in the order of their effective roots, on platforms that are
- * cabled so.  Only when nothing is missing: every GPU has one NIC of its own within PHB.
- */
-static void rails_by_root(struct builder *b)
-{
-	struct inventory *inv = b->inv;
-	_cleanup_free_ struct candidate *list = xcalloc(inv->n_nics, sizeof(*list));
-	_cleanup_free_ size_t *per_gpu = xcalloc(inv->n_gpus, sizeof(*per_gpu));
-	size_t n = 0;
-
-	if (!b->root_order)
-		return;
-	for (size_t i = 0; i < inv->n_nics; i++) {
-		const struct topo_nic *nic = &inv->nics[i];
-		_cleanup_free_ char *root = effective_root(b, i);
-
-		if (!wants_rail(b, i))
-			continue;
-		if (!root)
-			return;
-		per_gpu[nic->best_gpu]++;
-		list[n++] = (struct candidate){ (int)i, root_number(root) };
-	}
-	for (size_t g = 0; g < inv->n_gpus; g++)
-		if (per_gpu[g] != 1)
-			return;
-	qsort(list, n, sizeof(*list), cmp_candidate);
-	for (size_t i = 0; i < n; i++) {
-		inv->nics[list[i].nic].rail = (int)i;
-		inv->nics[list[i].nic].rail_source = "root-order";
-	}
-}
+/* --- checks and groups --- */
 
 static void drop_rails(struct builder *b)
 {
@@ -426,10 +410,7 @@ static void set_rail_groups(struct builder *b)
 	}
 }
 
-/*
- * A VF has the rail and role of its PF, unless the node uses the VF itself; a GPU has the group of
- * its first best NIC.
- */
+/* A VF has the rail and role of its PF, unless the node uses the VF itself. */
 static void inherit(struct builder *b)
 {
 	struct inventory *inv = b->inv;
@@ -439,13 +420,21 @@ static void inherit(struct builder *b)
 
 		if (!pf)
 			continue;
-		if (inv->nics[i].role != ROLE_FRONTEND)
+		if (inv->nics[i].role != ROLE_FRONTEND) {
 			inv->nics[i].role = pf->role;
+			inv->nics[i].role_source = pf->role_source;
+		}
 		inv->nics[i].withheld = inv->nics[i].withheld || pf->withheld;
 		inv->nics[i].rail = pf->rail;
 		inv->nics[i].rail_group = pf->rail_group;
 		inv->nics[i].rail_source = pf->rail_source;
 	}
+}
+
+void topo_set_gpu_groups(struct builder *b)
+{
+	struct inventory *inv = b->inv;
+
 	for (size_t g = 0; g < inv->n_gpus; g++)
 		for (size_t n = 0; n < inv->n_nics && inv->gpus[g].rail_group < 0; n++)
 			if (inventory_pair(inv, g, n)->best)
@@ -454,14 +443,12 @@ static void inherit(struct builder *b)
 
 void topo_set_rails(struct builder *b)
 {
-	if (!rails_by_name(b, true) && !rails_by_name(b, false)) {
-		rails_by_root(b);
+	if (!rails_by_map(b) && !rails_by_name(b)) {
+		rails_by_order(b);
 		warn_without_rails(b);
 	}
 	check_rails(b);
-	set_far_roles(b);
-	set_rail_roles(b);
+	topo_set_roles(b);
 	set_rail_groups(b);
-	withhold(b);
 	inherit(b);
 }
