@@ -31,6 +31,29 @@ char *str_rstrip(char *s)
 	return s;
 }
 
+static bool is_colour(const char *s)
+{
+	size_t n;
+
+	if (s[0] != '\033' || s[1] != '[')
+		return false;
+	n = strspn(s + 2, "0123456789;");
+	return s[2 + n] == 'm';
+}
+
+char *str_printable(char *s)
+{
+	for (char *p = s; *p; p++) {
+		if (((unsigned char)*p < 0x20 && *p != '\n' && !is_colour(p)) || *p == 0x7f)
+			*p = '?';
+		/* U+0080 to U+009F are such codes of one character. */
+		if ((unsigned char)p[0] == 0xc2 && (unsigned char)p[1] >= 0x80 &&
+		    (unsigned char)p[1] <= 0x9f)
+			p[0] = p[1] = '?';
+	}
+	return s;
+}
+
 static int digit_value(char c)
 {
 	if (c >= '0' && c <= '9')

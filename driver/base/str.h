@@ -26,6 +26,13 @@ bool ends_with(const char *s, const char *suffix);
 char *str_rstrip(char *s);
 
 /*
+ * For terminals, in place: "?" for each control character but new lines and the codes of colours
+ * (ESC [ digits m).  Names and values from sysfs, or from a recording of somebody else, may hold
+ * codes that write elsewhere on the screen.  Returns "s".
+ */
+char *str_printable(char *s);
+
+/*
  * Strict numbers: the whole string, no sign for the unsigned ones, no white space, no overflow.
  * "base" is 10 or 16 (16: an optional 0x is accepted).  0 or -EINVAL/-ERANGE; *ret is written on
  * success only.

@@ -99,7 +99,7 @@ static void set_agreement(struct builder *b, struct topo_card *card)
 		if (all)
 			strlist_add(&names, key_names[key]);
 	}
-	card->agreement = names.items; /* never empty: something made it a card */
+	card->agreement = names.items; /* NULL: what makes it a card is another key for each */
 }
 
 /* ConnectX-8 on a node with Data Direct functions: its PFs work only together. */
@@ -169,9 +169,30 @@ static void keep_together(struct inventory *inv, const int *members, size_t n)
 			inv->nics[members[i]].standalone = false;
 }
 
+/* A card with functions in the slot of this NIC; two cards in one slot would have one name. */
+static const struct topo_card *card_in_slot(const struct inventory *inv, const struct topo_nic *nic)
+{
+	for (size_t i = 0; i < inv->n_cards; i++)
+		if (bus_id_same_slot(inv->nics[inv->cards[i].members[0]].bus_id, nic->bus_id))
+			return &inv->cards[i];
+	return NULL;
+}
+
 static void judge_group(struct builder *b, int *members, size_t n)
 {
+	const struct topo_card *other;
+
 	qsort(members, n, sizeof(int), cmp_int);
+	other = card_in_slot(b->inv, &b->inv->nics[members[0]]);
+	if (other) {
+		topo_warn(
+			b, "card-contradiction", b->inv->nics[members[0]].name,
+			"it is in the slot of %s, but claims to be of another chip; no second card "
+			"is formed",
+			other->id);
+		keep_together(b->inv, members, n);
+		return;
+	}
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = i + 1; k < n; k++) {
 			const char *key = contradiction(b, (size_t)members[i], (size_t)members[k]);

@@ -235,6 +235,38 @@ static bool wants_rdma(const struct builder *b, const struct hw_pci *pci)
 	       !topo_is_vf(pci) && !pci->broken;
 }
 
+/* A VF stands beside its PF in the PCI tree, and has no VFs of its own. */
+static bool can_be_vf_of(const struct hw_pci *vf, const struct hw_pci *pf)
+{
+	const char *end = vf->path ? strrchr(vf->path, '/') : NULL;
+	size_t n = end ? (size_t)(end - vf->path) + 1 : 0;
+
+	if (topo_is_vf(pf))
+		return false;
+	return !vf->path || !pf->path ||
+	       (strncmp(vf->path, pf->path, n) == 0 && !strchr(pf->path + n, '/'));
+}
+
+/* What a VF has in common with its PF is taken from there, so the two must fit together. */
+static void set_pf(struct builder *b, size_t i)
+{
+	struct topo_nic *nic = &b->inv->nics[i];
+	const struct function_owns *pf = topo_function(b, nic->pf_bus_id);
+
+	if (!pf || pf->nic < 0)
+		return;
+	if (can_be_vf_of(b->nics[i].pci, b->nics[pf->nic].pci)) {
+		b->nics[i].pf = pf->nic;
+		return;
+	}
+	topo_warn(b, "vf-contradiction", nic->name,
+		  "%s is said to be its PF, but is a VF or stands elsewhere in the PCI tree; it is "
+		  "taken for a VF whose PF cannot be seen",
+		  nic->pf_bus_id);
+	free(nic->pf_bus_id);
+	nic->pf_bus_id = NULL;
+}
+
 void topo_add_nics(struct builder *b)
 {
 	const struct hw_machine *m = b->machine;
@@ -255,11 +287,7 @@ void topo_add_nics(struct builder *b)
 			warn_without_rdma(b, sorted[i]);
 	}
 	for (size_t i = 0; i < b->inv->n_nics; i++) {
-		const struct function_owns *pf = topo_function(b, b->inv->nics[i].pf_bus_id);
-
-		/* A VF of a VF, or of itself, contradicts itself. */
-		if (pf && pf->nic >= 0 && !b->inv->nics[pf->nic].is_vf)
-			b->nics[i].pf = pf->nic;
+		set_pf(b, i);
 		add_ports(&b->inv->nics[i], b->nics[i].rdma); /* knows the children's GIDs */
 	}
 }

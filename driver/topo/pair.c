@@ -175,7 +175,8 @@ void topo_set_best(struct builder *b)
 		inv->nics[n].best_gpu = inv->nics[pf].best_gpu;
 		inv->nics[n].best_path = inv->nics[pf].best_path;
 		for (size_t g = 0; g < inv->n_gpus; g++)
-			pair_at(b, g, n)->best = pair_at(b, g, (size_t)pf)->best;
+			pair_at(b, g, n)->best = pair_at(b, g, (size_t)pf)->best &&
+						 pair_at(b, g, n)->path != PATH_UNKNOWN;
 	}
 }
 
