@@ -12,124 +12,14 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/agent.h"
 #include "cmd/cmd.h"
-#include "hw/machine.h"
-#include "topo/output.h"
 
 #define GRACE_US (20 * 1000000ULL)
 #define RESCAN_MIN_US (1000000ULL)
-#define UNREADABLE_RETRY_US (5 * 1000000ULL)
 #define FAILED_GRACE_US (1000000ULL)
-
-static void log_inventory(const struct inventory *inv, uint64_t start_us)
-{
-	log_info("hardware read", KV("gpus", "%zu", inv->n_gpus), KV("nics", "%zu", inv->n_nics),
-		 KV("cards", "%zu", inv->n_cards), KV("rails", "%d", inv->rail_count),
-		 KV("topology", "%s", topo_class_name(inv->topology_class)),
-		 KV("ms", "%.1f", (double)(clock_us() - start_us) / 1000));
-	for (size_t i = 0; i < inv->n_warnings; i++)
-		log_warn("topology", KV("code", "%s", inv->warnings[i].code),
-			 KV("object", "%s",
-			    inv->warnings[i].object ? inv->warnings[i].object : "node"),
-			 KV("warning", "%s", inv->warnings[i].message));
-}
-
-/* Takes over the reference.  The JSON does not have all that is published: it says what to log. */
-static void take_inventory(struct agent *a, struct inventory *inv, uint64_t start_us)
-{
-	_cleanup_json_ json_t *json = topo_to_json(inv);
-
-	if (!a->topology || !json_equal(a->topology, json)) {
-		json_decref(a->topology);
-		a->topology = TAKE_PTR(json);
-		log_inventory(inv, start_us);
-	}
-	inventory_unref(a->inventory);
-	a->inventory = inv;
-	preparer_set(a->preparer, inv);
-	if (a->publisher)
-		publisher_set(a->publisher, inv);
-}
-
-/*
- * A read that failed half-way says nothing about what is gone: what a complete one found stays, and
- * it is tried again soon.  True: use the machine.
- */
-static bool is_usable(struct agent *a, const struct hw_machine *machine)
-{
-	if (!machine->incomplete) {
-		a->unreadable = false;
-		a->complete = true;
-		return true;
-	}
-	if (a->options.rescan_us > UNREADABLE_RETRY_US)
-		loop_timer_set(a->discover_timer, UNREADABLE_RETRY_US);
-	for (size_t i = 0; a->complete && !a->unreadable && i < machine->n_warnings; i++)
-		log_warn("hardware", KV("code", "%s", machine->warnings[i].code),
-			 KV("object", "%s", machine->warnings[i].object),
-			 KV("warning", "%s", machine->warnings[i].message));
-	if (!a->unreadable)
-		log_error("the hardware cannot be read in full, will try again",
-			  KV("meanwhile", "%s",
-			     a->complete ? "what was found before stays" : "less is published"));
-	a->unreadable = true;
-	return !a->complete;
-}
-
-/*
- * A link loses its default route while it is reconfigured; what was once the node's own is not
- * handed out until the agent starts anew.
- */
-static void remember_own(struct agent *a, const struct hw_machine *machine,
-			 const struct inventory *inv)
-{
-	for (size_t i = 0; i < inv->n_nics; i++)
-		if (inv->nics[i].role == ROLE_FRONTEND &&
-		    !strlist_has(&a->own_nics, inv->nics[i].bus_id))
-			strlist_add(&a->own_nics, inv->nics[i].bus_id);
-	a->own_known = a->own_known || machine->default_routes.n > 0;
-}
-
-/*
- * Read the hardware, now and every --rescan: a driver that is loaded later, a renamed link, a NIC
- * that is gone.  Registered with kubelet before the first time: a node whose hardware is broken
- * can still unprepare.
- */
-static void discover(struct agent *a)
-{
-	const struct topo_options to = {
-		.pcie_root = (enum pcie_root_policy)a->options.published.pcie_root,
-		.numa_lists = a->options.published.numa_node == 1,
-		.node_name = a->publish.node_name,
-		.own_nics = &a->own_nics,
-		.own_known = a->own_known,
-	};
-	struct hw_machine *machine = NULL;
-	struct inventory *inv;
-	uint64_t start = clock_us();
-	struct err err = { 0 };
-
-	loop_timer_set(a->discover_timer, a->options.rescan_us);
-	if (hw_read(a->options.root, &machine, &err) < 0) {
-		log_error("cannot read the hardware, will try again", KV("error", "%s", err.msg));
-		return;
-	}
-	if (is_usable(a, machine)) {
-		inv = topo_build(machine, &to);
-		remember_own(a, machine, inv);
-		take_inventory(a, inv, start);
-	}
-	hw_free(machine);
-}
-
-static void on_discover_timer(void *data)
-{
-	discover(data);
-}
 
 static void on_prepare(struct dra_call *call, void *data)
 {
@@ -186,7 +76,7 @@ static void on_signal(int signo, void *data)
 
 	if (signo == SIGHUP) {
 		log_info("reading the hardware again", KV("signal", "SIGHUP"));
-		discover(a);
+		discover_all(a, "SIGHUP");
 		return;
 	}
 	log_info("stopping", KV("signal", "%s", strsignal(signo)));
@@ -277,8 +167,7 @@ static int agent_start(struct agent *a, const sigset_t *signals, struct err *err
 		r = start_server(a, err);
 	if (r < 0)
 		return r;
-	a->discover_timer = loop_timer_new(a->loop, on_discover_timer, a);
-	discover(a);
+	discover_start(a);
 	publish_start(a);
 	return 0;
 }
@@ -288,10 +177,7 @@ static void agent_stop(struct agent *a)
 	publish_stop(a);
 	preparer_free(a->preparer);
 	kube_free(a->kube);
-	loop_timer_free(a->discover_timer);
-	inventory_unref(a->inventory);
-	json_decref(a->topology);
-	strlist_done(&a->own_nics);
+	discover_stop(a);
 	loop_free(a->loop);
 	free(a->data_dir);
 }

@@ -21,7 +21,8 @@ bool agent_parse_options(int argc, char **argv, struct agent_options *o, struct 
 		{ "kubeconfig", 0, OPTION_STRING, &o->kubeconfig, "FILE",
 		  "how to reach the API server [the pod's service account]", NULL, 0 },
 		{ "rescan", 0, OPTION_DURATION, &o->rescan_us, "TIME",
-		  "how often the hardware is read again", NULL, 0 },
+		  "how often all hardware is read again; at most 1m without kernel events", NULL,
+		  0 },
 		OPTION_ROOT(&o->root),
 		OPTION_VERBOSE(&o->verbose),
 		OPTION_LOG_FORMAT(&o->log_format),
@@ -30,7 +31,9 @@ bool agent_parse_options(int argc, char **argv, struct agent_options *o, struct 
 		.command = "agent",
 		.operands = "",
 		.summary = "Run the node driver: publish this node's devices, prepare claims.",
-		.more = "SIGHUP reads the hardware again; SIGTERM stops after running calls.\n",
+		.more = "The kernel's events of devices, links, addresses and routes are followed "
+			"at once, except\nwith --root.  SIGHUP reads the hardware again; SIGTERM "
+			"stops after running calls.\n",
 		.table = table,
 		.n = ARRAY_SIZE(table),
 	};
