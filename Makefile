@@ -53,7 +53,8 @@ LIBS = $(GRPC_LIBS) $(shell $(PKG_CONFIG) --libs libcurl jansson yaml-0.1 libnl-
 PROTOS := $(wildcard proto/*/*/*.proto proto/*/*.proto proto/*.proto)
 PROTO_C := $(PROTOS:proto/%.proto=$(GEN)/%.pb-c.c)
 DIRS := base loop rpc kube hw topo attach publish prepare
-SRCS := $(foreach d,$(DIRS),$(wildcard driver/$(d)/*.c)) driver/cmd/options.c
+SRCS := $(foreach d,$(DIRS),$(wildcard driver/$(d)/*.c)) driver/cmd/options.c \
+	driver/cmd/topology_options.c
 CMD_SRCS := $(filter-out driver/cmd/hook.c,$(wildcard driver/cmd/*.c))
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libtwinrail.a

@@ -222,6 +222,7 @@ int cmd_agent(int argc, char **argv)
 	if (err.code)
 		log_error("cannot start", KV("error", "%s", err.msg));
 	agent_stop(&a);
+	topology_options_done(&a.options.published.topology);
 	options_done(&parsed);
 	if (exit_code == EXIT_OK)
 		log_info("stopped");

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/offline.h"
-#include "cmd/options.h"
+#include "cmd/topology_options.h"
 #include "topo/output.h"
 
 static const char *const outputs[] = { "text", "json", NULL };
@@ -97,9 +97,12 @@ int cmd_explain(int argc, char **argv)
 {
 	const char *root = "/";
 	unsigned int output = 0, log_format = LOG_FORMAT_TEXT;
+	struct topology_options topology = { 0 };
+	struct topo_options to = { 0 };
 	bool verbose = false;
 	const struct option_def table[] = {
 		{ "output", 'o', OPTION_CHOICE, &output, "FORMAT", "what is printed", outputs, 0 },
+		TOPOLOGY_OPTIONS(&topology),
 		OPTION_ROOT(&root),
 		OPTION_VERBOSE(&verbose),
 		OPTION_LOG_FORMAT(&log_format),
@@ -124,9 +127,13 @@ int cmd_explain(int argc, char **argv)
 
 	if (options_begin(&spec, argc, argv, &o, &code)) {
 		log_init((enum log_format)log_format, verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
-		inv = offline_inventory("explain", root, NULL);
+		if (topology_load("explain", &topology)) {
+			topology_set(&topology, &to);
+			inv = offline_inventory("explain", root, &to);
+		}
 		code = inv ? explain(inv, &o.operands, output == 1) : EXIT_USAGE;
 	}
+	topology_options_done(&topology);
 	options_done(&o);
 	return code;
 }

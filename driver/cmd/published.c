@@ -6,11 +6,9 @@
 #include "rpc/dra.h"
 
 const char *const published_gpu_words[] = { "off", "own", NULL };
-const char *const published_pcie_root_words[] = { "auto", "function", "data-direct", "list", NULL };
-const char *const published_numa_words[] = { "scalar", "list", NULL };
 const char *const published_mirror_words[] = { "on", "off", NULL };
 
-int published_check(const struct published *p, struct publish_options *ret, struct err *err)
+int published_check(struct published *p, struct publish_options *ret, struct err *err)
 {
 	unsigned int kinds;
 
@@ -32,6 +30,8 @@ int published_check(const struct published *p, struct publish_options *ret, stru
 			err, ERR_INVALID, EINVAL,
 			"--publish names gpu, but --gpu is off: GPUs are the vendor's driver's "
 			"then; give --gpu=own, or leave gpu out");
+	if (topology_check(&p->topology, err) < 0)
+		return err->code;
 	if (p->gpu == 1)
 		kinds |= PUBLISH_GPU;
 	*ret = (struct publish_options){
@@ -39,8 +39,8 @@ int published_check(const struct published *p, struct publish_options *ret, stru
 		.node_name = p->node_name,
 		.kinds = kinds,
 		.mirror = p->mirror == 0,
-		.root_list = p->pcie_root == PCIE_ROOT_LIST,
-		.numa_list = p->numa_node == 1,
+		.root_list = p->topology.pcie_root == PCIE_ROOT_LIST,
+		.numa_list = p->topology.numa == 1,
 	};
 	return 0;
 }

@@ -4,12 +4,14 @@
 
 #include "base/err.h"
 #include "cmd/options.h"
+#include "cmd/topology_options.h"
 #include "publish/publish.h"
 
 /* The options that say what is published: those of "agent", and of "slices" to see it offline. */
 struct published {
 	const char *node_name, *driver_name, *publish;
-	unsigned int gpu, pcie_root, numa_node, mirror; /* indexes into the words of published.c */
+	unsigned int gpu, mirror; /* indexes into the words of published.c */
+	struct topology_options topology;
 };
 
 #define PUBLISHED_DEFAULT                                                                          \
@@ -18,8 +20,6 @@ struct published {
 	}
 
 extern const char *const published_gpu_words[];
-extern const char *const published_pcie_root_words[]; /* order of enum pcie_root_policy */
-extern const char *const published_numa_words[];
 extern const char *const published_mirror_words[];
 
 /* Rows of an option table; clang-format has no notion of them. */
@@ -34,16 +34,16 @@ extern const char *const published_mirror_words[];
 	{ "gpu", 0, OPTION_CHOICE, &(p)->gpu, "WHO",                                               \
 	  "who serves GPUs: this driver, or the vendor's (off)",             \
 	  published_gpu_words, 0 },                                                                \
-	{ "pcie-root", 0, OPTION_CHOICE, &(p)->pcie_root, "POLICY",                                \
-	  "root of a NIC whose DMA comes from elsewhere", published_pcie_root_words, 0 },          \
-	{ "numa-node", 0, OPTION_CHOICE, &(p)->numa_node, "FORM",                                  \
-	  "NUMA node as one number, or with the equally near ones", published_numa_words, 0 },     \
 	{ "mirror", 0, OPTION_CHOICE, &(p)->mirror, "WORD", "publish dra.net/ attributes too",     \
-	  published_mirror_words, 0 }
+	  published_mirror_words, 0 },                                                             \
+	TOPOLOGY_OPTIONS(&(p)->topology)
 /* clang-format on */
 
-/* Check the values; *ret borrows their strings.  ERR_INVALID names option, value and cure. */
-int published_check(const struct published *p, struct publish_options *ret, struct err *err)
+/*
+ * Check the values, those of topology_check() too; *ret borrows their strings.  ERR_INVALID names
+ * option, value and cure.
+ */
+int published_check(struct published *p, struct publish_options *ret, struct err *err)
 	__attribute__((warn_unused_result));
 
 #endif

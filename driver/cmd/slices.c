@@ -18,13 +18,9 @@ static json_t *list_of(json_t *slices)
 	return list;
 }
 
-static int show(const char *root, const struct published *p)
+static int show(const char *root, struct published *p)
 {
-	const struct topo_options to = {
-		.pcie_root = (enum pcie_root_policy)p->pcie_root,
-		.node_name = p->node_name,
-		.numa_lists = p->numa_node == 1,
-	};
+	struct topo_options to = { .node_name = p->node_name };
 	_cleanup_(inventory_unrefp) struct inventory *inv = NULL;
 	struct publish_options po = { 0 };
 	_cleanup_json_ json_t *list = NULL;
@@ -35,6 +31,9 @@ static int show(const char *root, const struct published *p)
 		fprintf(stderr, "twinrail slices: %s\n", err.msg);
 		return EXIT_USAGE;
 	}
+	if (!topology_load("slices", &p->topology))
+		return EXIT_USAGE;
+	topology_set(&p->topology, &to);
 	inv = offline_inventory("slices", root, &to);
 	if (!inv)
 		return EXIT_USAGE;
@@ -79,6 +78,7 @@ int cmd_slices(int argc, char **argv)
 			p.node_name = "node";
 		code = show(root, &p);
 	}
+	topology_options_done(&p.topology);
 	options_done(&o);
 	return code;
 }

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/offline.h"
-#include "cmd/published.h"
+#include "cmd/topology_options.h"
 #include "topo/inventory.h"
 #include "topo/output.h"
 
@@ -37,16 +37,16 @@ static char *render(const struct inventory *inv, unsigned int output, bool verbo
 	}
 }
 
-static int show(const char *root, const char *node_name, unsigned int output, unsigned int policy,
-		bool verbose)
+static int show(const char *root, const char *node_name, unsigned int output,
+		struct topology_options *topology, bool verbose)
 {
-	const struct topo_options options = {
-		.pcie_root = (enum pcie_root_policy)policy,
-		.node_name = node_name,
-	};
+	struct topo_options options = { .node_name = node_name };
 	_cleanup_(inventory_unrefp) struct inventory *inv = NULL;
 	_cleanup_free_ char *text = NULL;
 
+	if (!topology_load("topo", topology))
+		return EXIT_USAGE;
+	topology_set(topology, &options);
 	inv = offline_inventory("topo", root, &options);
 	if (!inv)
 		return EXIT_USAGE;
@@ -62,12 +62,12 @@ static int show(const char *root, const char *node_name, unsigned int output, un
 int cmd_topo(int argc, char **argv)
 {
 	const char *root = "/", *node_name = NULL;
-	unsigned int output = OUTPUT_TREE, policy = PCIE_ROOT_AUTO, log_format = LOG_FORMAT_TEXT;
+	unsigned int output = OUTPUT_TREE, log_format = LOG_FORMAT_TEXT;
+	struct topology_options topology = { 0 };
 	bool verbose = false;
 	const struct option_def table[] = {
 		{ "output", 'o', OPTION_CHOICE, &output, "FORMAT", "what is printed", outputs, 0 },
-		{ "pcie-root", 0, OPTION_CHOICE, &policy, "POLICY",
-		  "root of a NIC whose DMA comes from elsewhere", published_pcie_root_words, 0 },
+		TOPOLOGY_OPTIONS(&topology),
 		{ "node-name", 0, OPTION_STRING, &node_name, "NAME", "name shown for this node",
 		  NULL, 0 },
 		OPTION_ROOT(&root),
@@ -90,8 +90,9 @@ int cmd_topo(int argc, char **argv)
 		if (node_name && !*node_name)
 			node_name = NULL;
 		log_init((enum log_format)log_format, verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
-		code = show(root, node_name, output, policy, verbose);
+		code = show(root, node_name, output, &topology, verbose);
 	}
+	topology_options_done(&topology);
 	options_done(&o);
 	return code;
 }

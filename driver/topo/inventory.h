@@ -213,6 +213,9 @@ const struct topo_gpu *inventory_gpu(const struct inventory *inv, const char *na
 const struct topo_card *inventory_card(const struct inventory *inv, const char *id);
 const struct topo_pair *inventory_pair(const struct inventory *inv, size_t gpu, size_t nic);
 
+/* The node itself uses the NIC: a frontend, but for those that only the platform file calls so. */
+bool topo_is_own(const struct topo_nic *nic);
+
 /* The stable words of docs/design.md: "rail", "PIX", "supported", "data-direct". */
 const char *topo_role_name(enum topo_role role);
 const char *topo_class_name(enum topo_class class);

@@ -180,6 +180,12 @@ void topo_set_frontends(struct builder *b)
 			spread_over_card(inv, &inv->cards[i]);
 }
 
+bool topo_is_own(const struct topo_nic *nic)
+{
+	return nic->role == ROLE_FRONTEND && nic->role_source &&
+	       !streq(nic->role_source, "platform") && !streq(nic->role_source, "config");
+}
+
 /* --- the other roles --- */
 
 enum path_class topo_nearest_path(const struct builder *b, size_t nic)
