@@ -15,15 +15,39 @@ static void add_node(struct record_device *d, const char *name, int major, int m
 	};
 }
 
+static const char *why_frontend(const struct topo_nic *nic)
+{
+	static const struct {
+		const char *source, *text;
+	} reasons[] = {
+		{ "default-route", "is used by the node itself: the default route leads there" },
+		{ "node-address", "is used by the node itself: it has an address of the node" },
+		{ "master", "is used by the node itself: it is part of a bond, bridge or VRF" },
+		{ "vlan-parent", "is used by the node itself: a VLAN on it has an address" },
+		{ "earlier", "was used by the node itself since this driver started" },
+		{ "card", "is used by the node itself: another function of its card is" },
+		{ "platform", "is there for the node itself: the platform file says so" },
+		{ "config", "is there for the node itself: the platform file says so" },
+	};
+
+	for (size_t i = 0; nic->role_source && i < ARRAY_SIZE(reasons); i++)
+		if (streq(nic->role_source, reasons[i].source))
+			return reasons[i].text;
+	return "is used by the node itself";
+}
+
 static int resolve_nic(struct record_device *d, const struct topo_nic *nic, struct err *err)
 {
 	if (nic->role == ROLE_FRONTEND)
-		return err_set(
-			err, ERR_PERMANENT, EBUSY,
-			"%s (%s) is used by the node itself: it has the default route or is "
-			"part of a bond, bridge or VRF; delete the claim to have another one "
-			"allocated",
-			nic->name, nic->bus_id);
+		return err_set(err, ERR_PERMANENT, EBUSY,
+			       "%s (%s) %s; delete the claim to have another one allocated",
+			       nic->name, nic->bus_id, why_frontend(nic));
+	if (nic->excluded)
+		return err_set(err, ERR_PERMANENT, EBUSY,
+			       "%s (%s) is not handed out: the administrator excludes it "
+			       "(--nic-include, --nic-exclude); delete the claim to have another "
+			       "one allocated",
+			       nic->name, nic->bus_id);
 	if (nic->withheld)
 		return err_set(err, ERR_RETRY, EBUSY,
 			       "%s (%s) may be used by the node itself, which has shown no default "

@@ -52,10 +52,10 @@ static const struct topo_card *atomic_card(const struct inventory *inv, const st
 	return &inv->cards[nic->card];
 }
 
-/* The NICs that the node itself uses are never handed out (docs/design.md §6). */
+/* Neither what the node itself uses nor what the administrator excludes (docs/design.md §6). */
 static bool is_kept_back(const struct topo_nic *nic)
 {
-	return nic->role == ROLE_FRONTEND || nic->withheld;
+	return nic->role == ROLE_FRONTEND || nic->withheld || nic->excluded;
 }
 
 static bool is_published_card(const struct inventory *inv, const struct topo_card *card)

@@ -109,6 +109,27 @@ static void the_nodes_own_nic(void **state)
 	assert_null(r);
 	assert_non_null(strstr(err.msg, "nic-0000-03-00-1 (0000:03:00.1) is used by the node"));
 	assert_int_equal(resolve(f, "n=card-0000-03-00", &r, &err), -EBUSY);
+	f->m.inv.nics[1].role_source = "default-route";
+	assert_int_equal(resolve(f, "n=nic-0000-03-00-1", &r, &err), -EBUSY);
+	assert_non_null(strstr(err.msg, "the default route leads there; delete the claim"));
+	f->m.inv.nics[1].role_source = "platform";
+	assert_int_equal(resolve(f, "n=nic-0000-03-00-1", &r, &err), -EBUSY);
+	assert_non_null(strstr(err.msg, "the platform file says so"));
+}
+
+/* --nic-exclude came after the NIC had been allocated. */
+static void an_excluded_nic(void **state)
+{
+	struct fixture *f = *state;
+	struct record *r = NULL;
+	struct err err = { 0 };
+
+	f->m.inv.nics[1].excluded = true;
+	assert_int_equal(resolve(f, "n=nic-0000-03-00-1", &r, &err), -EBUSY);
+	assert_null(r);
+	assert_non_null(strstr(err.msg, "nic-0000-03-00-1 (0000:03:00.1) is not handed out"));
+	assert_non_null(strstr(err.msg, "--nic-exclude"));
+	assert_int_equal(resolve(f, "n=card-0000-03-00", &r, &err), -EBUSY);
 }
 
 /* The kernel does not insist on UTF-8; an entry must not be lost. */
@@ -361,6 +382,7 @@ int main(void)
 		TEST(stale),	       TEST(vendor),
 		TEST(vendor_conflict), TEST(vendor_precedence),
 		TEST(gpu_only),	       TEST(the_nodes_own_nic),
+		TEST(gpu_only),	       TEST(an_excluded_nic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

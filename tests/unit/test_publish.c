@@ -456,6 +456,29 @@ static void test_frontends_are_not_published(void **state)
 	machine_done(&m);
 }
 
+/* What the administrator excludes is not there either, and a card only as a whole. */
+static void test_excluded_are_not_published(void **state)
+{
+	struct publish_options o = options_of(PUBLISH_CARD | PUBLISH_PF | PUBLISH_NIC);
+	_cleanup_json_ json_t *cards = NULL, *nics = NULL;
+	struct machine m;
+
+	(void)state;
+	machine_cards(&m, 2);
+	m.inv.nics[1].excluded = true;
+	cards = publish_specs(&m.inv, &o);
+	assert_string_equal(json_path_string(device_at(cards, 0, 0), "name"), "card-0001-03-00");
+	assert_null(device_at(cards, 0, 3));
+	machine_done(&m);
+
+	machine_nics(&m, 2);
+	m.inv.nics[0].excluded = true;
+	nics = publish_specs(&m.inv, &o);
+	assert_string_equal(json_path_string(device_at(nics, 0, 0), "name"), m.inv.nics[1].name);
+	assert_null(device_at(nics, 0, 1));
+	machine_done(&m);
+}
+
 /* Prepare knows NVIDIA's device nodes only. */
 static void test_gpus_that_cannot_be_served(void **state)
 {
@@ -801,6 +824,7 @@ int main(void)
 		cmocka_unit_test(test_vf),
 		cmocka_unit_test(test_counters_where_kinds_overlap),
 		cmocka_unit_test(test_frontends_are_not_published),
+		cmocka_unit_test(test_excluded_are_not_published),
 		cmocka_unit_test(test_gpus_that_cannot_be_served),
 		cmocka_unit_test(test_no_functions_beside_five_cards),
 		cmocka_unit_test(test_slices_are_split),
