@@ -120,6 +120,7 @@ static bool is_usable(struct discovery *d)
 		d->unreadable = false;
 		d->complete = true;
 		d->retry_us = 0;
+		loop_timer_stop(d->retry_timer);
 		return true;
 	}
 	retry_later(d);
