@@ -95,6 +95,12 @@ $(BUILD)/unit/%: tests/unit/%.c $(LIB)
 	$(Q)mkdir -p $(@D); echo "  TEST  $@"; \
 	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) $(WARN) -MMD -MP $(LDFLAGS) -o $@ $< $(LIB) -lcmocka $(LIBS)
 
+# A library that a test opens.
+$(BUILD)/unit/fake_%.so: tests/unit/fake_%.c
+	$(Q)mkdir -p $(@D); echo "  LD    $@"; $(CC) $(CPPFLAGS) -std=gnu17 -g -fPIC $(WARN) -shared -o $@ $<
+
+$(BUILD)/unit/test_hw_verbs: | $(BUILD)/unit/fake_verbs.so
+
 unit: $(UNIT) ## build the unit tests
 
 -include tests/Makefile.mk

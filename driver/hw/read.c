@@ -49,7 +49,7 @@ void hw_parse_dev(const char *text, int *major, int *minor)
 static const struct {
 	unsigned int part;
 	void (*read)(const struct hw_root *root, struct hw_machine *machine);
-	void (*clear)(struct hw_machine *machine);
+	void (*clear)(struct hw_machine *machine); /* NULL: another one does it */
 } readers[] = {
 	{ HW_PART_NODE, hw_read_node, hw_clear_node },
 	{ HW_PART_PCI, hw_read_pci, hw_clear_pci },
@@ -57,6 +57,7 @@ static const struct {
 	{ HW_PART_IP, hw_read_ip, hw_clear_ip },
 	/* after the links: software devices run on one */
 	{ HW_PART_RDMA, hw_read_rdma, hw_clear_rdma },
+	{ HW_PART_RDMA, hw_read_verbs, NULL },
 	{ HW_PART_GPU, hw_read_gpus, hw_clear_gpus },
 };
 
@@ -80,7 +81,7 @@ static void clear_warnings(struct hw_machine *machine, unsigned int parts)
 static void clear(struct hw_machine *machine, unsigned int parts)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
-		if (readers[i].part & parts)
+		if ((readers[i].part & parts) && readers[i].clear)
 			readers[i].clear(machine);
 	clear_warnings(machine, parts);
 	machine->incomplete &= ~parts;

@@ -20,6 +20,7 @@ void hw_read_pci(const struct hw_root *root, struct hw_machine *machine);
 void hw_read_net(const struct hw_root *root, struct hw_machine *machine);
 void hw_read_ip(const struct hw_root *root, struct hw_machine *machine);
 void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine);
+void hw_read_verbs(const struct hw_root *root, struct hw_machine *machine);
 void hw_read_gpus(const struct hw_root *root, struct hw_machine *machine);
 
 /* hw_read_again() that tells "recorder" (may be NULL) what is read. */
