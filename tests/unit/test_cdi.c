@@ -382,7 +382,7 @@ int main(void)
 		TEST(stale),	       TEST(vendor),
 		TEST(vendor_conflict), TEST(vendor_precedence),
 		TEST(gpu_only),	       TEST(the_nodes_own_nic),
-		TEST(gpu_only),	       TEST(an_excluded_nic),
+		TEST(an_excluded_nic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "hw/machine.h"
 #include "topo/inventory.h"
+#include "topo/platform.h"
 
 /* Machines written by tests: recordings that are put together, unpacked and read. */
 
@@ -63,14 +64,31 @@ static inline struct hw_machine *read_machine(const char *recording)
 }
 
 /* Reads and builds; takes the text of "recording". */
-static inline struct inventory *build_machine(struct buf *recording)
+static inline struct inventory *build_with(struct buf *recording,
+					   const struct topo_options *options)
 {
 	_cleanup_free_ char *text = buf_take(recording);
 	struct hw_machine *machine = read_machine(text);
-	struct inventory *inv = topo_build(machine, NULL);
+	struct inventory *inv = topo_build(machine, options);
 
 	hw_free(machine);
 	return inv;
+}
+
+static inline struct inventory *build_machine(struct buf *recording)
+{
+	return build_with(recording, NULL);
+}
+
+/* The caller frees the result. */
+static inline struct platforms *parse_platforms(const char *text)
+{
+	struct platforms *platforms = NULL;
+	struct err err = { 0 };
+
+	if (platforms_parse(text, strlen(text), "test.yaml", &platforms, &err) < 0)
+		fail_msg("%s", err.msg);
+	return platforms;
 }
 
 /* A PCI function; "path" below sys/devices ends in its address. */
@@ -211,6 +229,15 @@ static inline bool has_warning(const struct inventory *inv, const char *code)
 		if (streq(inv->warnings[i].code, code))
 			return true;
 	return false;
+}
+
+static inline const char *warning_text(const struct inventory *inv, const char *code)
+{
+	for (size_t i = 0; i < inv->n_warnings; i++)
+		if (streq(inv->warnings[i].code, code))
+			return inv->warnings[i].message;
+	fail_msg("no warning %s", code);
+	return NULL;
 }
 
 static inline void assert_string_or_null(const char *value, const char *expected)
