@@ -23,7 +23,14 @@ bool topo_has_data_direct(const struct hw_machine *machine)
 
 bool topo_is_vf(const struct hw_pci *pci)
 {
-	return pci->physfn || (pci->vendor == VENDOR_MELLANOX && pci->device == 0x101e);
+	/* The kernel's mlx5 driver: Connect-IB, ConnectX-4, 4 Lx, 5, 5 Ex, 6, later ones, BlueField. */
+	static const unsigned int devices[] = { 0x1012, 0x1014, 0x1016, 0x1018,
+						0x101a, 0x101c, 0x101e, 0xa2d3 };
+
+	for (size_t i = 0; pci->vendor == VENDOR_MELLANOX && i < ARRAY_SIZE(devices); i++)
+		if (pci->device == devices[i])
+			return true;
+	return pci->physfn != NULL;
 }
 
 static int cmp_pci(const void *a, const void *b)

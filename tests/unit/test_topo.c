@@ -422,6 +422,23 @@ static void assert_no_empty(const json_t *value)
 		assert_no_empty(child);
 }
 
+/* In a virtual machine only the device id tells that it is a VF. */
+static void test_vf_without_pf(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_nic(&b, "pci0000:00/0000:00:03.0", 0x101e, 0, "mlx5_0", NULL, NULL);
+	add_nic(&b, "pci0000:00/0000:00:04.0", 0x1018, 0, "mlx5_1", NULL, NULL);
+	add_nic(&b, "pci0000:00/0000:00:05.0", 0x1021, 0, "mlx5_2", NULL, NULL);
+	inv = build_machine(&b);
+	assert_true(inv->nics[0].is_vf && inv->nics[0].standalone);
+	assert_true(inv->nics[1].is_vf && inv->nics[1].standalone);
+	assert_false(inv->nics[2].is_vf);
+	inventory_unref(inv);
+}
+
 static void test_nothing_known(void **state)
 {
 	static const char *const attributes[] = { "fw_ver", "hca_type", "board_id", "node_guid",
@@ -501,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_root_policy),
 		cmocka_unit_test(test_data_direct_shared),
 		cmocka_unit_test(test_gid),
+		cmocka_unit_test(test_vf_without_pf),
 		cmocka_unit_test(test_nothing_known),
 		cmocka_unit_test(test_empty_machine),
 	};
