@@ -8,7 +8,7 @@
 
 #define MAX_STACK 16 /* links on links; also ends a circle */
 
-static bool is_child_kind(const char *kind)
+bool topo_is_child_kind(const char *kind)
 {
 	static const char *const kinds[] = { "ipvlan", "ipvtap", "macvlan", "macvtap", "vlan" };
 
@@ -46,7 +46,7 @@ static int nic_below(const struct builder *b, const struct hw_netdev *link, unsi
 	}
 	if (link->sf_parent)
 		return nic_of_function(b, link->sf_parent);
-	for (size_t i = 0; is_child_kind(link->kind) && depth < MAX_STACK && i < link->lower.n;
+	for (size_t i = 0; topo_is_child_kind(link->kind) && depth < MAX_STACK && i < link->lower.n;
 	     i++) {
 		const struct hw_netdev *lower = hw_find_netdev(b->machine, link->lower.items[i]);
 
@@ -87,7 +87,7 @@ static void add_link(struct builder *b, const struct hw_netdev *link)
 		add_child(b, owns->nic, link->name, "port", NULL, NULL);
 	else if (link->sf_parent)
 		add_child(b, nic_of_function(b, link->sf_parent), link->name, "sf", NULL, NULL);
-	else if (!link->bus_id && is_child_kind(link->kind))
+	else if (!link->bus_id && topo_is_child_kind(link->kind))
 		add_child(b, nic_below(b, link, 0), link->name, link->kind, NULL, NULL);
 }
 
