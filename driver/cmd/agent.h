@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cmd/agent_facts.h"
 #include "cmd/options.h"
 #include "cmd/published.h"
 #include "hw/watch.h"
@@ -36,6 +37,7 @@ struct agent_options {
 
 /* Of agent_discover.c. */
 struct discovery {
+	struct agent_facts *facts;
 	struct hw_machine *machine; /* what was read last, for reading parts of it again */
 	struct hw_watch *watch; /* NULL: no events, the root is a recorded one */
 	struct hw_change held; /* a change whose reading was overtaken by another; parts 0: none */

@@ -219,7 +219,7 @@ static void discover(struct agent *a, unsigned int parts, const struct why *why)
 	if (!is_usable(d))
 		return;
 	topology_set(&a->options.published.topology, &to);
-	inv = topo_build(d->machine, &to);
+	inv = topo_build(agent_facts_apply(d->facts, d->machine), &to);
 	remember_own(d, inv);
 	take_inventory(a, inv, why, parts, start);
 }
@@ -295,6 +295,7 @@ void discover_start(struct agent *a)
 {
 	struct discovery *d = &a->discovery;
 
+	d->facts = agent_facts_new(a->data_dir, a->preparer);
 	d->rescan_timer = loop_timer_new(a->loop, on_rescan, a);
 	d->retry_timer = loop_timer_new(a->loop, on_retry, a);
 	start_watch(a);
@@ -308,6 +309,7 @@ void discover_stop(struct agent *a)
 	d->watch = hw_watch_free(d->watch);
 	d->rescan_timer = loop_timer_free(d->rescan_timer);
 	d->retry_timer = loop_timer_free(d->retry_timer);
+	d->facts = agent_facts_free(d->facts);
 	d->machine = hw_free(d->machine);
 	a->inventory = inventory_unref(a->inventory);
 	free(d->logged);

@@ -208,6 +208,40 @@ int journal_load_all(struct journal *j, struct record_list *ret, struct err *err
 	return r;
 }
 
+static void add_functions(const json_t *object, const char *uid, struct strlist *ret)
+{
+	_cleanup_(record_freep) struct record *record = record_holder(object, uid);
+
+	for (size_t i = 0; i < record->n_devices; i++)
+		for (size_t k = 0;
+		     !record->devices[i].admin_access && k < record->devices[i].functions.n; k++)
+			strlist_add(ret, record->devices[i].functions.items[k]);
+}
+
+int journal_held(const struct journal *j, struct strlist *ret, struct err *err)
+{
+	struct strlist files = { 0 };
+	int r = dir_list_at(AT_FDCWD, j->dir, &files);
+
+	if (r < 0)
+		err_errno(err, ERR_RETRY, r, "cannot list %s", j->dir);
+	for (size_t i = 0; r == 0 && i < files.n; i++) {
+		_cleanup_free_ char *uid = uid_of(files.items[i]), *path = NULL;
+		_cleanup_json_ json_t *object = NULL;
+
+		if (!uid)
+			continue;
+		path = record_path(j, uid);
+		r = read_object(path, &object, err);
+		if (r == 0)
+			add_functions(object, uid, ret);
+		else if (r == -ENOENT || r == -EINVAL)
+			r = 0; /* removed meanwhile, or malformed: it is set aside */
+	}
+	strlist_done(&files);
+	return r;
+}
+
 int journal_save(const struct journal *j, const struct record *record, struct err *err)
 {
 	_cleanup_free_ char *path = record_path(j, record->uid), *text = NULL;

@@ -59,6 +59,14 @@ int journal_load_all(struct journal *j, struct record_list *ret, struct err *err
 	__attribute__((warn_unused_result));
 
 /*
+ * PCI addresses of all functions that recorded claims hold, but for adminAccess; appended to "ret",
+ * one may be there twice.  Only reads, without the lock: on any thread.  An error when a record may
+ * hold functions that are not known.
+ */
+int journal_held(const struct journal *j, struct strlist *ret, struct err *err)
+	__attribute__((warn_unused_result));
+
+/*
  * Write a record: temporary file, fsync, rename.  The rename is durable after journal_sync(), which
  * the claims of one call share.
  */

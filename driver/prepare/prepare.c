@@ -523,6 +523,11 @@ void preparer_set(struct preparer *preparer, struct inventory *inv)
 			loop_timer_set(o->timer, 0);
 }
 
+int preparer_held(const struct preparer *preparer, struct strlist *ret, struct err *err)
+{
+	return journal_held(&preparer->store.journal, ret, err);
+}
+
 static void preparer_release(struct preparer *p)
 {
 	loop_timer_free(p->orphan_timer);

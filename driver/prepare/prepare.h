@@ -38,6 +38,12 @@ int preparer_new(struct loop *loop, struct kube *kube, const struct prepare_opti
 		 struct preparer **ret, struct err *err) __attribute__((warn_unused_result));
 /* The inventory that device names are looked up in; takes a reference. */
 void preparer_set(struct preparer *preparer, struct inventory *inv);
+/*
+ * PCI addresses of the functions that claims hold now, appended to "ret".  Reads the records, but
+ * waits for nobody.  An error: more may be held.
+ */
+int preparer_held(const struct preparer *preparer, struct strlist *ret, struct err *err)
+	__attribute__((warn_unused_result));
 void preparer_prepare(struct preparer *preparer, struct dra_call *call);
 void preparer_unprepare(struct preparer *preparer, struct dra_call *call);
 /* Waits for running disk work; unfinished calls are failed with ERR_RETRY.  Returns NULL. */

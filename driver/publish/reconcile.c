@@ -215,7 +215,7 @@ static void leave_lists(struct publisher *p, const char *text)
 {
 	log_error("the API server takes no list attributes (feature gate DRAListTypeAttributes, "
 		  "off by default): publishing one value each, as with --pcie-root=auto and "
-		  "--numa-node=scalar; turn the gate on in API server and scheduler and start the "
+		  "--numa=scalar; turn the gate on in API server and scheduler and start the "
 		  "driver again, or leave these options",
 		  KV("error", "%s", text));
 	p->no_lists = true;
