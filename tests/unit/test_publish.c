@@ -31,6 +31,14 @@ static const json_t *attribute(const json_t *device, const char *key)
 	return json_object_get(json_object_get(device, "attributes"), key);
 }
 
+/* TOPO_UNKNOWN: there is no such attribute, or it is no "int". */
+static long long int_of(const json_t *device, const char *key)
+{
+	const json_t *v = json_object_get(attribute(device, key), "int");
+
+	return v ? json_integer_value(v) : TOPO_UNKNOWN;
+}
+
 static const json_t *device_at(const json_t *specs, size_t slice, size_t i)
 {
 	return json_array_get(json_object_get(json_array_get(specs, slice), "devices"), i);
@@ -595,8 +603,7 @@ static void test_lists(void **state)
 	second = device_at(specs, 0, 1);
 	gpu = device_at(specs, 1, 2);
 	assert_string_equal(string_of(first, "resource.kubernetes.io/pcieRoot"), "pci0000:00");
-	assert_int_equal(json_integer_value(json_object_get(
-				 attribute(first, "resource.kubernetes.io/numaNode"), "int")),
+	assert_int_equal(int_of(first, "resource.kubernetes.io/numaNode"),
 			 0); /* too many to publish */
 	roots = json_text(attribute(second, "resource.kubernetes.io/pcieRoot"));
 	numa = json_text(attribute(second, "resource.kubernetes.io/numaNode"));
@@ -646,11 +653,7 @@ static void test_lists_of_cards(void **state)
 	again = publish_specs(&m.inv, &o);
 	assert_string_equal(string_of(device_at(again, 0, 0), "resource.kubernetes.io/pcieRoot"),
 			    "pci0010:00");
-	assert_int_equal(
-		json_integer_value(json_object_get(
-			attribute(device_at(again, 0, 0), "resource.kubernetes.io/numaNode"),
-			"int")),
-		0);
+	assert_int_equal(int_of(device_at(again, 0, 0), "resource.kubernetes.io/numaNode"), 0);
 	machine_done(&m);
 }
 

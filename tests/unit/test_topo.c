@@ -328,6 +328,57 @@ static void test_root_policy(void **state)
 	inventory_unref(inv);
 }
 
+/* Without Data Direct the own root is the effective one, whatever it is called. */
+static void test_root_policy_of_others(void **state)
+{
+	static const enum pcie_root_policy policies[] = { PCIE_ROOT_AUTO, PCIE_ROOT_FUNCTION,
+							  PCIE_ROOT_LIST };
+	struct topo_options options = { .pcie_root = PCIE_ROOT_DATA_DIRECT };
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, NULL, NULL));
+	machine = read_machine(b.data);
+	buf_done(&b);
+	inv = topo_build(machine, &options);
+	assert_null(inv->nics[0].pcie_root);
+	inventory_unref(inv);
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+		options.pcie_root = policies[i];
+		inv = topo_build(machine, &options);
+		assert_string_equal(inv->nics[0].pcie_root, "pci0000:00");
+		assert_string_equal(inv->nics[0].function_pcie_root, "pci0000:00");
+		inventory_unref(inv);
+	}
+	hw_free(machine);
+}
+
+/* One board, one serial number, two chips with two PFs each: two cards. */
+static void test_one_board_two_cards(void **state)
+{
+	static const char *const devices[] = { "03:00.0", "03:00.1", "04:00.0", "04:00.1" };
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		_cleanup_free_ char *path = add_group_nic(&b, 0, devices[i], 0x1021, NULL, NULL);
+
+		add_vpd(&b, path, "SN", "A");
+	}
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_cards, 2);
+	assert_string_equal(inv->cards[0].id, "card-0000-03-00");
+	assert_string_equal(inv->cards[1].id, "card-0000-04-00");
+	assert_int_equal(inv->cards[1].members[1], 3);
+	assert_int_equal(inv->n_warnings, 0);
+	inventory_unref(inv);
+}
+
 /* The other PF dropped off the bus: half of an atomic card is no NIC. */
 static void test_half_a_card(void **state)
 {
@@ -516,6 +567,8 @@ int main(void)
 		cmocka_unit_test(test_half_a_card),
 		cmocka_unit_test(test_bridges_unknown),
 		cmocka_unit_test(test_root_policy),
+		cmocka_unit_test(test_root_policy_of_others),
+		cmocka_unit_test(test_one_board_two_cards),
 		cmocka_unit_test(test_data_direct_shared),
 		cmocka_unit_test(test_gid),
 		cmocka_unit_test(test_vf_without_pf),
