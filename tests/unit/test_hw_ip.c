@@ -131,6 +131,7 @@ static void test_links(void **state)
 	struct hw_machine *machine = read_machine(
 		"sys/class/net/eth0 -> ../../devices/virtual/net/eth0\n"
 		"sys/class/net/bond0 -> ../../devices/virtual/net/bond0\n"
+		"sys/devices/virtual/net/eth0/mtu = 1500\n"
 		"sys/devices/virtual/net/bond0/uevent = DEVTYPE=bond\n"
 		"twinrail/links = bond0 kind veth\\neth0 kind veth master bond0\\nghost kind x\n");
 
@@ -145,6 +146,8 @@ static struct hw_machine *with_routes(const char *routes, const char *rules)
 	_cleanup_free_ char *text =
 		xasprintf("sys/class/net/in0 -> ../../devices/virtual/net/in0\n"
 			  "sys/class/net/vrf0 -> ../../devices/virtual/net/vrf0\n"
+			  "sys/devices/virtual/net/in0/mtu = 1500\n"
+			  "sys/devices/virtual/net/vrf0/mtu = 1500\n"
 			  "twinrail/links = vrf0 kind vrf\\nin0 master vrf0\n"
 			  "twinrail/addresses = in0 10.0.0.1/8 scope global\n"
 			  "twinrail/routes = %s\ntwinrail/rules = %s\n",

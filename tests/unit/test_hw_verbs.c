@@ -198,6 +198,9 @@ static void test_bounded(void **state)
 		machine->netdevs[0].mtu = 10000 + i;
 		assert_int_equal(ask("nodirect", machine), 1);
 	}
+	assert_int_equal(ask("nodirect", machine), 0);
+	machine->netdevs[0].mtu = 10000;
+	assert_int_equal(ask("nodirect", machine), 1);
 	hw_free(machine);
 }
 
