@@ -50,11 +50,8 @@ struct hw_recorder *hw_recorder_free(struct hw_recorder *rec)
 	return NULL;
 }
 
-/* By path; a slash comes first, so that what is in a directory follows it. */
-static int cmp_node(const void *x, const void *y)
+int hw_record_cmp_path(const char *a, const char *b)
 {
-	const char *a = *(char *const *)x, *b = *(char *const *)y;
-
 	while (*a && *a == *b) {
 		a++;
 		b++;
@@ -62,6 +59,11 @@ static int cmp_node(const void *x, const void *y)
 	if (*a == *b || !*a || !*b)
 		return (unsigned char)*a - (unsigned char)*b;
 	return *a == '/' ? -1 : *b == '/' ? 1 : (unsigned char)*a - (unsigned char)*b;
+}
+
+static int cmp_node(const void *a, const void *b)
+{
+	return hw_record_cmp_path(*(char *const *)a, *(char *const *)b);
 }
 
 static struct node *find(const struct hw_recorder *rec, const char *path)

@@ -15,6 +15,9 @@
  * recorded, and the file is recorded where it really lies.
  */
 
+/* By path; a slash comes first, so that what is in a directory follows it. */
+int hw_record_cmp_path(const char *a, const char *b);
+
 /* What was recorded of one path. */
 enum hw_recorded_kind {
 	HW_RECORDED_DIR,

@@ -12,10 +12,20 @@
 #include "hw/read.h"
 #include "hw/record.h"
 #include "hw/snapshot.h"
+#include "hw/verbs.h"
+
+#define HEAD_MAX 1024
+
+struct line {
+	char *path; /* first: compared by cmp_line(); as it is written, without escapes */
+	char *text;
+};
 
 struct writer {
 	struct anonymiser *anonymiser; /* NULL: raw */
-	struct buf out;
+	struct line *lines;
+	size_t n, cap;
+	size_t len; /* of all lines */
 	struct err *err;
 	int r; /* the first error */
 };
@@ -86,63 +96,91 @@ static void add_target(struct buf *b, const char *path, const char *target)
 	buf_done(&relative);
 }
 
-static void add_line(struct writer *w, const struct hw_recorded *rec)
+static char *line_of(struct anonymiser *a, const struct hw_recorded *rec, const char *path)
 {
-	struct anonymiser *a = w->anonymiser;
-	_cleanup_free_ char *path = a ? anonymise_text(a, rec->path) : xstrdup(rec->path);
 	_cleanup_free_ char *target = NULL;
-	struct buf value = { 0 };
+	struct buf line = { 0 }, value = { 0 };
 
-	add_escaped(&w->out, path, strlen(path), true);
+	add_escaped(&line, path, strlen(path), true);
 	switch (rec->kind) {
 	case HW_RECORDED_DIR:
-		buf_str(&w->out, "/");
+		buf_str(&line, "/");
 		break;
 	case HW_RECORDED_FILE:
-		buf_str(&w->out, " =");
+		buf_str(&line, " =");
 		break;
 	case HW_RECORDED_FAILED:
-		buf_printf(&w->out, "%s ! %s", rec->is_dir ? "/" : "",
+		buf_printf(&line, "%s ! %s", rec->is_dir ? "/" : "",
 			   strerrorname_np(rec->errnum) ? strerrorname_np(rec->errnum) : "EIO");
 		break;
 	case HW_RECORDED_LINK:
 		target = a ? anonymise_text(a, rec->data) : xstrdup(rec->data);
-		add_target(&w->out, path, target);
+		add_target(&line, path, target);
 		break;
 	case HW_RECORDED_VALUE:
 		if (a)
 			anonymise_value(a, rec->path, rec->data, rec->len, &value);
 		else
 			buf_add(&value, rec->data, rec->len);
-		add_value(&w->out, value.data, value.len);
+		add_value(&line, value.data, value.len);
 		buf_done(&value);
 		break;
 	}
-	buf_str(&w->out, "\n");
+	buf_str(&line, "\n");
+	return buf_take(&line);
 }
 
 static void write_line(const struct hw_recorded *rec, void *arg)
 {
 	struct writer *w = arg;
-	size_t before = w->out.len;
+	struct line *line;
+	size_t len;
 
 	if (w->r < 0 || streq(rec->path, HW_ERRORS_FILE))
 		return;
-	if (!hw_snapshot_path_ok(rec->path))
+	if (!hw_snapshot_path_ok(rec->path)) {
 		w->r = err_set(w->err, ERR_INVALID, ENAMETOOLONG,
 			       "cannot record %.100s: the path is longer than 4095 bytes",
 			       rec->path);
-	else
-		add_line(w, rec);
-	if (w->out.len - before > HW_SNAPSHOT_LINE_MAX)
+		return;
+	}
+	line = array_push(w->lines, w->n, w->cap);
+	line->path = w->anonymiser ? anonymise_text(w->anonymiser, rec->path) : xstrdup(rec->path);
+	line->text = line_of(w->anonymiser, rec, line->path);
+	len = strlen(line->text);
+	w->len += len;
+	if (len > HW_SNAPSHOT_LINE_MAX)
 		w->r = err_set(w->err, ERR_INVALID, EFBIG,
 			       "cannot record %.100s: it is longer than %d MiB", rec->path,
 			       HW_SNAPSHOT_LINE_MAX >> 20);
-	else if (w->out.len > HW_SNAPSHOT_MAX)
+	else if (w->len > HW_SNAPSHOT_MAX - HEAD_MAX)
 		w->r = err_set(w->err, ERR_INVALID, EFBIG,
 			       "cannot record this machine: the recording would be longer than "
 			       "%d MiB",
 			       HW_SNAPSHOT_MAX >> 20);
+}
+
+static int cmp_line(const void *a, const void *b)
+{
+	return hw_record_cmp_path(*(char *const *)a, *(char *const *)b);
+}
+
+static void writer_done(struct writer *w)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		free(w->lines[i].path);
+		free(w->lines[i].text);
+	}
+	free(w->lines);
+}
+
+/* Sorted once more: another name may have another place. */
+static void join(struct writer *w, struct buf *out)
+{
+	if (w->n)
+		qsort(w->lines, w->n, sizeof(*w->lines), cmp_line);
+	for (size_t i = 0; i < w->n; i++)
+		buf_str(out, w->lines[i].text);
 }
 
 /* Replacing depends on what there is elsewhere: a name may have a MAC address in it. */
@@ -156,37 +194,41 @@ static void learn(const struct hw_recorded *rec, void *arg)
 	buf_done(&unused);
 }
 
-static void add_head(struct writer *w, const struct hw_machine *machine, bool live)
+static void add_head(struct buf *out, const struct hw_machine *machine, bool raw, bool live)
 {
-	buf_printf(&w->out, "# Machine recorded by twinrail " TWINRAIL_VERSION ".\n");
-	if (w->anonymiser)
-		buf_str(&w->out, "# Anonymised: MAC and IP addresses, GUIDs, UUIDs, serial numbers "
-				 "and host names are replaced, equal ones equally.\n");
+	buf_printf(out, "# Machine recorded by twinrail " TWINRAIL_VERSION ".\n");
+	if (!raw)
+		buf_str(out, "# Anonymised: MAC and IP addresses, GUIDs, UUIDs, serial numbers "
+			     "and host names are replaced, equal ones equally.\n");
 	else
-		buf_str(&w->out, "# Raw: it has the addresses, GUIDs and serial numbers of the "
-				 "machine.\n");
+		buf_str(out, "# Raw: it has the addresses, GUIDs and serial numbers of the "
+			     "machine.\n");
 	if (machine->kernel_release)
-		buf_printf(&w->out, "# Kernel: %s\n", machine->kernel_release);
-	if (!w->anonymiser && live) {
+		buf_printf(out, "# Kernel: %s\n", machine->kernel_release);
+	if (raw && live) {
 		char host[256] = "", date[32] = "";
 		time_t now = time(NULL);
 		struct tm tm;
 
 		if (gethostname(host, sizeof(host) - 1) == 0)
-			buf_printf(&w->out, "# Host: %s\n", host);
+			buf_printf(out, "# Host: %s\n", host);
 		if (gmtime_r(&now, &tm) && strftime(date, sizeof(date), "%FT%TZ", &tm))
-			buf_printf(&w->out, "# Date: %s\n", date);
+			buf_printf(out, "# Date: %s\n", date);
 	}
 }
 
 /* What the running kernel told through sockets has no files. */
 static void add_texts(struct hw_recorder *rec, const struct hw_machine *machine)
 {
+	_cleanup_free_ char *verbs = hw_verbs_print(machine);
+
 	for (int i = 0; machine->ip.known && i < HW_IP_TEXTS; i++) {
 		_cleanup_free_ char *text = hw_ip_print(machine, (enum hw_ip_text)i);
 
 		hw_recorder_add(rec, hw_ip_file((enum hw_ip_text)i), text);
 	}
+	if (*verbs)
+		hw_recorder_add(rec, HW_VERBS_FILE, verbs);
 }
 
 int hw_snapshot_record(const char *root, const struct hw_snapshot_options *options, char **ret,
@@ -196,6 +238,7 @@ int hw_snapshot_record(const char *root, const struct hw_snapshot_options *optio
 	struct hw_recorder *recorder = hw_recorder_new();
 	struct writer w = { .err = err };
 	bool live = streq(root, "/");
+	struct buf out = { 0 };
 
 	w.r = hw_read_recorded(root, HW_PART_ALL, recorder, machine, err);
 	if (w.r == 0) {
@@ -205,14 +248,15 @@ int hw_snapshot_record(const char *root, const struct hw_snapshot_options *optio
 			w.anonymiser = anonymiser_new(options->seed);
 			hw_recorder_each(recorder, learn, &w);
 		}
-		add_head(&w, machine, live);
 		hw_recorder_each(recorder, write_line, &w);
 	}
 	if (w.r == 0) {
-		*ret_len = w.out.len;
-		*ret = buf_take(&w.out);
+		add_head(&out, machine, options->raw, live);
+		join(&w, &out);
+		*ret_len = out.len;
+		*ret = buf_take(&out);
 	}
-	buf_done(&w.out);
+	writer_done(&w);
 	anonymiser_free(w.anonymiser);
 	hw_recorder_free(recorder);
 	hw_free(machine);
