@@ -138,12 +138,13 @@ static bool takes_route(const struct sender *s, const struct route *route)
 	const struct hw_route *hw = route->hw;
 	struct ip_prefix edge;
 
-	if (hw->unusable || !hw->netdev || !streq(hw->netdev, s->netdev) ||
-	    hw->table == TABLE_LOCAL || ip_prefix_contains(&s->address, &route->to))
+	if (hw->family != s->address.family || hw->unusable || !hw->netdev ||
+	    !streq(hw->netdev, s->netdev) || hw->table == TABLE_LOCAL ||
+	    ip_prefix_contains(&s->address, &route->to))
 		return false;
 	if (route->to.bits == 0) {
 		edge = anywhere(route->to.family);
-		return route->to.family == s->address.family && leaves_by_rail(s, &edge);
+		return leaves_by_rail(s, &edge);
 	}
 	edge = ip_prefix_first(&route->to);
 	if (leaves_by_rail(s, &edge))
