@@ -179,6 +179,7 @@ static void test_default_routes(void **state)
 	assert_default("default via fe80::1 dev a", "", "a");
 	assert_default("unreachable default dev lo\\n-6 unreachable default dev lo", "", "");
 	assert_default("default dev lo", "", "");
+	assert_default("unreachable default dev a", "", "");
 	/* the table of one rail, of a rule for all packets, of a VRF */
 	assert_default("default dev a table 101", "100: from 10.0.0.1 lookup 101", "");
 	assert_default("default dev a table 101", "100: from all iif b lookup 101", "");
