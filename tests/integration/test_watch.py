@@ -147,6 +147,16 @@ def test_default_route():
         assert "ip" in changes[0]["parts"] and "pci" not in changes[0]["parts"], changes
 
 
+def test_node_address():
+    """A NIC that gets an address of the node is the node's own, without any route."""
+    with running("--node-ip", "192.0.9.9,fd00:9::9") as (api, agent):
+        ip("addr add 192.0.9.9/32 dev eth3")
+        wait_for("eth3 is withdrawn", lambda: nic(3) not in devices(api), 2)
+        ip("addr add fd00:9::9/128 dev eth0 nodad")
+        wait_for("eth0 is withdrawn", lambda: nic(0) not in devices(api), 2)
+        assert all(float(c["ms_after_event"]) < 250 for c in agent.changes()), agent.changes()
+
+
 def test_link_facts():
     """What changes on a link is published; the time from the event on is kept."""
     with running() as (api, agent):
