@@ -41,15 +41,31 @@ static bool is_colour(const char *s)
 	return s[2 + n] == 'm';
 }
 
+/* Those of one character, U+0080 to U+009F, too. */
+static bool is_control(const char *s)
+{
+	unsigned char c = (unsigned char)s[0], next = (unsigned char)s[1];
+
+	if (c == 0xc2)
+		return next >= 0x80 && next <= 0x9f;
+	return (c < 0x20 && c != '\n' && !is_colour(s)) || c == 0x7f;
+}
+
 char *str_printable(char *s)
 {
 	for (char *p = s; *p; p++) {
-		if (((unsigned char)*p < 0x20 && *p != '\n' && !is_colour(p)) || *p == 0x7f)
-			*p = '?';
-		/* U+0080 to U+009F are such codes of one character. */
-		if ((unsigned char)p[0] == 0xc2 && (unsigned char)p[1] >= 0x80 &&
-		    (unsigned char)p[1] <= 0x9f)
-			p[0] = p[1] = '?';
+		size_t n, len = 1;
+
+		if (*p >= ' ' && *p < 0x7f)
+			continue;
+		n = strnlen(p, 4);
+		while (len < n && !utf8_valid(p, len))
+			len++;
+		if (!utf8_valid(p, len) || is_control(p)) {
+			*p = '?'; /* what follows of it is not UTF-8 then */
+			continue;
+		}
+		p += len - 1;
 	}
 	return s;
 }

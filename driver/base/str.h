@@ -26,8 +26,8 @@ bool ends_with(const char *s, const char *suffix);
 char *str_rstrip(char *s);
 
 /*
- * For terminals, in place: "?" for each control character but new lines and the codes of colours
- * (ESC [ digits m).  Names and values from sysfs, or from a recording of somebody else, may hold
+ * For terminals, in place: "?" for each byte that is not UTF-8 and each control character but new
+ * lines and the codes of colours (ESC [ digits m).  Names and values from sysfs, or from a recording of somebody else, may hold
  * codes that write elsewhere on the screen.  Returns "s".
  */
 char *str_printable(char *s);

@@ -42,9 +42,17 @@ static const char *value_of(const struct strlist *words, size_t from, const char
 	return NULL;
 }
 
+/* A link that is called as a word of the text is cannot be told from that. */
 static bool is_name(const char *word)
 {
-	return word && strlen(word) <= NAME_MAX_BYTES;
+	static const char *const keys[] = { "dev",    "via",	"nexthop", "metric", "table",
+					    "scope",  "from",	"to",	   "iif",    "oif",
+					    "lookup", "lladdr", "kind",	   "master" };
+
+	for (size_t i = 0; word && i < ARRAY_SIZE(keys); i++)
+		if (streq(word, keys[i]))
+			return false;
+	return word && strlen(word) <= NAME_MAX_BYTES && utf8_valid(word, strlen(word));
 }
 
 /* 4, 6, or 0 when it is no address. */
