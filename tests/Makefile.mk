@@ -47,6 +47,21 @@ bench: all $(BUILD)/bench/floor $(BUILD)/bench/discover ## measure against the b
 $(BUILD)/bench/%: tests/bench/%.c $(LIB)
 	$(Q)mkdir -p $(@D); echo "  LD    $@"; $(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+test-fuzz: ## fuzz what reads data from outside, one minute each
+	@$(RUN_TESTS) fuzz
+
+fuzz-long: ## fuzz a million inputs each (an hour or more)
+	@$(RUN_TESTS:run=fuzz/run) --runs 1000000
+
+# Fuzz targets are built by tests/fuzz/run, with clang and SANITIZER=fuzzer-no-link,…
+FUZZ_SRCS := $(wildcard $(addprefix driver/,base/*.c loop/*.c hw/*.c topo/*.c)) \
+	$(addprefix driver/publish/,attributes.c devices.c slices.c values.c)
+fuzz-targets: $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(wildcard tests/fuzz/*.h) $(call obj,$(FUZZ_SRCS))
+	$(Q)mkdir -p $(@D); echo "  FUZZ  $@"; $(CC) $(CPPFLAGS) -Itests $(CFLAGS) $(WARN) $(LDFLAGS) \
+		-fsanitize=fuzzer -o $@ $(filter %.c %.o,$^) $(LIBS)
+
 image: ## build build/twinrail-image.tar from the Dockerfile
 	@tests/cluster/image
 
@@ -54,4 +69,4 @@ deploy: ## render deploy/ from the Helm chart
 	@deploy/render
 
 .PHONY: deps deps-arm64 test test-unit test-fixtures test-integration test-arm64 test-cluster lint fmt \
-	demo demo-clean bench image deploy
+	demo demo-clean bench test-fuzz fuzz-long fuzz-targets image deploy
