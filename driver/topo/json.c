@@ -97,6 +97,8 @@ static json_t *node_json(const struct inventory *inv)
 	json_set_int(o, "railCount", inv->rail_count);
 	json_set_bool(o, "virtual", inv->virtual_machine);
 	json_set_string(o, "nvlinkDomain", inv->nvlink_domain);
+	if (inv->nvlink_domain_size >= 0)
+		json_set_int(o, "nvlinkDomainSize", inv->nvlink_domain_size);
 	set_texts(o, "environment", inv->environment);
 	return o;
 }

@@ -60,6 +60,42 @@ static void test_collections(void **state)
 	      "{\"a\":1}");
 }
 
+/* Where values stand: in a mapping the line of the key, in a sequence that of the element. */
+static void test_lines(void **state)
+{
+	static const char yaml[] = "# one\na:\n  b: 1\n  c:\n  - x\n  - {d: 2,\n     e: [3]}\n";
+	_cleanup_json_ json_t *value = NULL, *lines = NULL, *nothing = NULL, *no_lines = NULL;
+	const json_t *a, *c, *second;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(yaml_parse_lines(yaml, strlen(yaml), &value, &lines, &err), 0);
+	assert_int_equal(yaml_line(lines), 2);
+	a = yaml_lines_of(lines, "a");
+	c = yaml_lines_of(a, "c");
+	second = yaml_lines_at(c, 1);
+	assert_int_equal(yaml_line(a), 2);
+	assert_int_equal(yaml_line(yaml_lines_of(a, "b")), 3);
+	assert_int_equal(yaml_line(c), 4);
+	assert_int_equal(yaml_line(yaml_lines_at(c, 0)), 5);
+	assert_int_equal(yaml_line(second), 6);
+	assert_int_equal(yaml_line(yaml_lines_of(second, "d")), 6);
+	assert_int_equal(yaml_line(yaml_lines_of(second, "e")), 7);
+	assert_int_equal(yaml_line(yaml_lines_at(yaml_lines_of(second, "e"), 0)), 7);
+	assert_null(yaml_lines_of(second, "x"));
+	assert_null(yaml_lines_at(c, 2));
+	assert_int_equal(yaml_line(NULL), 0);
+	assert_null(yaml_lines_of(yaml_lines_at(c, 0), "x")); /* a scalar has no members */
+
+	assert_int_equal(yaml_parse_lines("", 0, &nothing, &no_lines, &err), 0);
+	assert_null(no_lines);
+	value = (json_decref(value), NULL);
+	lines = (json_decref(lines), NULL);
+	assert_true(yaml_parse_lines("a: [1\n", 6, &value, &lines, &err) < 0);
+	assert_null(value);
+	assert_null(lines);
+}
+
 static void test_scalars(void **state)
 {
 	(void)state;
@@ -176,8 +212,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_collections), cmocka_unit_test(test_scalars),
-		cmocka_unit_test(test_refused),	    cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_bounds),	    cmocka_unit_test(test_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
