@@ -35,19 +35,28 @@ bool bus_id_same_slot(const char *a, const char *b)
 	return is_bus_id(a) && is_bus_id(b) && n == strlen(b) && strncmp(a, b, n - 1) == 0;
 }
 
+/* Whole inventories are sorted by address: no call of strspn(), which makes a table each time. */
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* One hexadecimal number of a PCI address and the character after it. */
 static bool address_part(const char **p, uint64_t *ret)
 {
 	uint64_t v = 0;
-	size_t n = strspn(*p, "0123456789abcdefABCDEF");
+	int n = 0, digit;
 
-	if (n == 0 || n > 8)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		char c = (*p)[i];
-
-		v = v << 4 | (uint64_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+	for (; (digit = hex_value((*p)[n])) >= 0; n++) {
+		if (n == 8)
+			return false;
+		v = v << 4 | (uint64_t)digit;
 	}
+	if (n == 0)
+		return false;
 	*p += n + ((*p)[n] != '\0');
 	*ret = v;
 	return true;
