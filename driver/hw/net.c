@@ -60,7 +60,10 @@ static void read_port(struct hw_dir *dir, struct hw_netdev *netdev)
 	netdev->phys_port_name = hw_dir_text(dir, "phys_port_name");
 }
 
-/* The link of a VF whose PF can be seen: the port is that of the PF, and there are many of them. */
+/*
+ * The link of a VF whose PF can be seen: the port is that of the PF, and as there may be 1,024 of
+ * them, no more is read than what is published.
+ */
 static bool is_of_vf(const struct hw_machine *machine, const struct hw_netdev *netdev)
 {
 	const struct hw_pci *pci = netdev->bus_id ? hw_find_pci(machine, netdev->bus_id) : NULL;
@@ -82,9 +85,10 @@ static void fill_netdev(struct hw_dir *dir, const struct hw_machine *machine,
 	netdev->master = hw_dir_link_base(dir, "master");
 	netdev->oper_state = hw_dir_text(dir, "operstate");
 	netdev->mtu = hw_dir_int(dir, "mtu", HW_UNKNOWN);
-	read_uevent(dir, netdev);
-	if (!is_of_vf(machine, netdev))
+	if (!is_of_vf(machine, netdev)) {
+		read_uevent(dir, netdev);
 		read_port(dir, netdev);
+	}
 	if (!is_hardware(dir->path, netdev))
 		read_lower(dir, netdev);
 }

@@ -15,9 +15,11 @@
 #define VPD_MAX (32 * 1024) /* the address register has 15 bits */
 #define CONFIG_FIRST 256 /* where the extended configuration space begins */
 
-/* What there was no right to read. */
-struct rights {
-	bool no_vpd, no_config;
+/* While the functions are read one after the other. */
+struct scan {
+	bool no_vpd, no_config; /* there was no right to read it */
+	const char *pf; /* the last PF whose VFs came, and the device id of those */
+	unsigned int vf_device;
 };
 
 static bool is_bridge(const struct hw_pci *pci)
@@ -117,13 +119,13 @@ static int load_vpd(struct hw_dir *dir, char *bus_id, struct vpd *ret)
 }
 
 static void read_vpd(struct hw_dir *dir, struct hw_machine *machine, struct hw_pci *pci,
-		     struct rights *rights)
+		     struct scan *scan)
 {
 	struct vpd vpd = { 0 };
 	int r = load_vpd(dir, pci->bus_id, &vpd);
 
 	if (r == -EACCES || r == -EPERM)
-		rights->no_vpd = true;
+		scan->no_vpd = true;
 	else if (r < 0 && r != -ENOENT && r != -ENODEV)
 		hw_warn(machine, "vpd-unreadable", pci->bus_id,
 			"vital product data cannot be used: %s", strerror(-r));
@@ -138,7 +140,7 @@ static void read_vpd(struct hw_dir *dir, struct hw_machine *machine, struct hw_p
  * what it is.  Without CAP_SYS_ADMIN there is only the header.
  */
 static void read_config(struct hw_dir *dir, struct hw_machine *machine, struct hw_pci *pci,
-			struct rights *rights)
+			struct scan *scan)
 {
 	unsigned char data[PCI_CONFIG_MAX];
 	size_t size = is_bridge(pci) ? CONFIG_FIRST : PCI_CONFIG_HEADER;
@@ -159,8 +161,7 @@ static void read_config(struct hw_dir *dir, struct hw_machine *machine, struct h
 		if (r < 0 || !is_bridge(pci))
 			return;
 		if (cfg.wanted <= size || (size_t)n < size) {
-			rights->no_config =
-				rights->no_config || (n == PCI_CONFIG_HEADER && cfg.wanted);
+			scan->no_config = scan->no_config || (n == PCI_CONFIG_HEADER && cfg.wanted);
 			break;
 		}
 		size = cfg.wanted;
@@ -208,7 +209,7 @@ static int read_iommu_group(const struct hw_dir *dir)
 
 /* Facts of devices and bridges, other than VFs. */
 static void read_device(struct hw_dir *dir, struct hw_machine *machine, struct hw_pci *pci,
-			struct rights *rights)
+			struct scan *scan)
 {
 	pci->subsystem_vendor = hw_dir_hex(dir, "subsystem_vendor", 0) & 0xffff;
 	pci->subsystem_device = hw_dir_hex(dir, "subsystem_device", 0) & 0xffff;
@@ -219,7 +220,7 @@ static void read_device(struct hw_dir *dir, struct hw_machine *machine, struct h
 		.width = read_width(dir, "current_link_width"),
 		.max_width = read_width(dir, "max_link_width"),
 	};
-	read_config(dir, machine, pci, rights);
+	read_config(dir, machine, pci, scan);
 	if (!is_bridge(pci) && !is_data_direct(pci)) {
 		pci->num_vfs = hw_dir_int(dir, "sriov_numvfs", 0);
 		pci->total_vfs = hw_dir_int(dir, "sriov_totalvfs", 0);
@@ -230,19 +231,49 @@ static void read_device(struct hw_dir *dir, struct hw_machine *machine, struct h
 	}
 	/* Network controllers, and the Data Direct functions of ConnectX-8. */
 	if (pci->class >> 16 == 0x02 || is_data_direct(pci))
-		read_vpd(dir, machine, pci, rights);
+		read_vpd(dir, machine, pci, scan);
+}
+
+/* One for all VFs of a PF (Single Root I/O Virtualization specification, "VF Device ID"). */
+static unsigned int vf_device(const struct hw_root *root, const struct hw_pci *pf,
+			      struct scan *scan)
+{
+	_cleanup_(hw_dir_close) struct hw_dir dir = { .fd = -1 };
+
+	if (scan->pf == pf->bus_id)
+		return scan->vf_device;
+	scan->pf = pf->bus_id;
+	scan->vf_device = hw_dir_open(root, pf->path + 1, &dir) < 0
+				  ? UINT_MAX
+				  : hw_dir_hex(&dir, "sriov_vf_device", UINT_MAX);
+	return scan->vf_device;
 }
 
 /* A VF is the same chip in the same place as its PF: what is true of both is not read again. */
-static bool read_ids(struct hw_dir *dir, const struct hw_pci *pf, struct hw_pci *pci)
+static void read_vf(struct hw_dir *dir, const struct hw_pci *pf, struct hw_pci *pci,
+		    struct scan *scan)
 {
+	pci->class = pf->class;
+	pci->vendor = pf->vendor;
+	pci->numa_node = pf->numa_node;
+	pci->device = vf_device(dir->root, pf, scan);
+	if (pci->device > 0xffff)
+		pci->device = hw_dir_hex(dir, "device", UINT_MAX);
+}
+
+static void read_ids(struct hw_dir *dir, struct hw_pci *pci)
+{
+	pci->class = hw_dir_hex(dir, "class", 0);
+	pci->vendor = hw_dir_hex(dir, "vendor", UINT_MAX);
 	pci->device = hw_dir_hex(dir, "device", UINT_MAX);
-	pci->vendor = pf ? pf->vendor : hw_dir_hex(dir, "vendor", UINT_MAX);
-	pci->class = pf ? pf->class : hw_dir_hex(dir, "class", 0);
-	pci->numa_node = pf ? pf->numa_node : hw_dir_int(dir, "numa_node", HW_UNKNOWN);
+	pci->numa_node = hw_dir_int(dir, "numa_node", HW_UNKNOWN);
 	if (pci->numa_node < 0)
 		pci->numa_node = HW_UNKNOWN;
-	/* ffff is what nobody answers. */
+}
+
+/* ffff is what nobody answers. */
+static bool ids_ok(const struct hw_pci *pci)
+{
 	return pci->class && pci->class <= 0xffffff && pci->vendor && pci->vendor < 0xffff &&
 	       pci->device <= 0xffff;
 }
@@ -258,7 +289,7 @@ static void pci_done(struct hw_pci *pci)
 }
 
 static bool fill_function(struct hw_dir *dir, struct hw_machine *machine, struct hw_pci *pci,
-			  struct rights *rights)
+			  struct scan *scan)
 {
 	const struct hw_pci *pf;
 
@@ -267,16 +298,20 @@ static bool fill_function(struct hw_dir *dir, struct hw_machine *machine, struct
 	pci->iommu_group = read_iommu_group(dir);
 	/* The address of a PF is before those of its VFs. */
 	pf = pci->physfn ? hw_find_pci(machine, pci->physfn) : NULL;
-	if (!read_ids(dir, pf, pci))
+	if (pf)
+		read_vf(dir, pf, pci, scan);
+	else
+		read_ids(dir, pci);
+	if (!ids_ok(pci))
 		return false;
 	if (!pf && (is_bridge(pci) || is_device(pci)))
-		read_device(dir, machine, pci, rights);
+		read_device(dir, machine, pci, scan);
 	return true;
 }
 
 /* One that went away meanwhile is just gone; one that is there is left out with a warning. */
 static void read_function(struct hw_dir *list, const char *name, struct hw_machine *machine,
-			  struct rights *rights)
+			  struct scan *scan)
 {
 	size_t n_warnings = machine->n_warnings;
 	struct hw_pci pci = {
@@ -288,7 +323,7 @@ static void read_function(struct hw_dir *list, const char *name, struct hw_machi
 	};
 	_cleanup_(hw_dir_close) struct hw_dir dir = { .fd = -1 };
 	bool known = pci.path && hw_dir_open(list->root, pci.path + 1, &dir) == 0 &&
-		     fill_function(&dir, machine, &pci, rights);
+		     fill_function(&dir, machine, &pci, scan);
 
 	if (known && !(dir.missed && hw_dir_gone(&dir))) {
 		*array_push(machine->pci, machine->n_pci, machine->cap_pci) = pci;
@@ -306,7 +341,7 @@ void hw_read_pci(const struct hw_root *root, struct hw_machine *machine)
 {
 	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 };
 	struct strlist names = { 0 };
-	struct rights rights = { 0 };
+	struct scan scan = { 0 };
 	int r = hw_list(root, DEVICES, HW_MAX_PCI, &names);
 
 	if (r == 0)
@@ -316,12 +351,12 @@ void hw_read_pci(const struct hw_root *root, struct hw_machine *machine)
 	else if (r < 0)
 		hw_unreadable(machine, "no-pci", DEVICES, "PCI functions", r);
 	for (size_t i = 0; r == 0 && i < names.n; i++)
-		read_function(&list, names.items[i], machine, &rights);
-	if (rights.no_vpd)
+		read_function(&list, names.items[i], machine, &scan);
+	if (scan.no_vpd)
 		hw_warn(machine, "vpd-no-rights", DEVICES,
 			"no right to read vital product data; run as root to group functions into "
 			"cards and to find Data Direct functions");
-	if (rights.no_config)
+	if (scan.no_config)
 		hw_warn(machine, "config-no-rights", DEVICES,
 			"no right to read more than the header of configuration space; run with "
 			"CAP_SYS_ADMIN to tell switches from other bridges and to see ACS");

@@ -8,7 +8,7 @@
 #define CLASS_RDMA "sys/class/infiniband"
 #define CLASS_VERBS "sys/class/infiniband_verbs"
 #define PORT_MAX 255
-#define NAME_SIZE 300 /* "ports/1/gid_attrs/types/" and the name of a file */
+#define NAME_SIZE 300 /* "ports/255/gid_attrs/types/", and the longest name of a file */
 
 /* One device of the class, before it is read. */
 struct found {
@@ -56,17 +56,21 @@ static char *nonzero(struct hw_dir *dir, const char *name)
 	return text && text[strspn(text, "0:")] ? TAKE_PTR(text) : NULL;
 }
 
-/* "ports/<port>/<file>" in "buf", which has NAME_SIZE bytes. */
-static const char *port_file(char *buf, unsigned int port, const char *file)
+/* The name of a file of a port: "ports/1/state", "ports/1/gids/3"; a table of GIDs has many. */
+struct port_file {
+	char name[NAME_SIZE];
+	size_t n; /* length of "ports/1/" */
+};
+
+static void port_file_init(struct port_file *f, unsigned int port)
 {
-	snprintf(buf, NAME_SIZE, "ports/%u/%s", port, file);
-	return buf;
+	f->n = (size_t)snprintf(f->name, sizeof(f->name), "ports/%u/", port);
 }
 
-static const char *gid_file(char *buf, unsigned int port, const char *folder, const char *index)
+static const char *port_file(struct port_file *f, const char *folder, const char *file)
 {
-	snprintf(buf, NAME_SIZE, "ports/%u/%s/%s", port, folder, index);
-	return buf;
+	stpcpy(stpcpy(f->name + f->n, folder), file);
+	return f->name;
 }
 
 static int cmp_gid(const void *a, const void *b)
@@ -76,12 +80,11 @@ static int cmp_gid(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static void read_gids(struct hw_dir *dir, struct hw_rdma_port *port)
+static void read_gids(struct hw_dir *dir, struct port_file *f, struct hw_rdma_port *port)
 {
 	struct strlist names = { 0 };
-	char buf[NAME_SIZE];
 
-	if (hw_dir_list(dir, port_file(buf, port->port, "gids"), HW_MAX_GIDS, &names) < 0)
+	if (hw_dir_list(dir, port_file(f, "gids", ""), HW_MAX_GIDS, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.n; i++) {
 		const char *name = names.items[i];
@@ -90,16 +93,14 @@ static void read_gids(struct hw_dir *dir, struct hw_rdma_port *port)
 
 		if (parse_uint(name, PORT_MAX * 256, &index) < 0)
 			continue;
-		gid = nonzero(dir, gid_file(buf, port->port, "gids", name));
+		gid = nonzero(dir, port_file(f, "gids/", name));
 		if (!gid)
 			continue;
 		*array_push(port->gids, port->n_gids, port->cap_gids) = (struct hw_gid){
 			.index = index,
 			.gid = gid,
-			.type = hw_dir_text(dir,
-					    gid_file(buf, port->port, "gid_attrs/types", name)),
-			.netdev = hw_dir_text(dir,
-					      gid_file(buf, port->port, "gid_attrs/ndevs", name)),
+			.type = hw_dir_text(dir, port_file(f, "gid_attrs/types/", name)),
+			.netdev = hw_dir_text(dir, port_file(f, "gid_attrs/ndevs/", name)),
 		};
 	}
 	strlist_done(&names);
@@ -112,11 +113,12 @@ static void read_port(struct hw_dir *dir, unsigned int number, const struct hw_r
 		      struct hw_rdma *rdma)
 {
 	struct hw_rdma_port *port = array_push(rdma->ports, rdma->n_ports, rdma->cap_ports);
-	char buf[NAME_SIZE];
+	struct port_file f;
 
+	port_file_init(&f, number);
 	*port = (struct hw_rdma_port){
 		.port = number,
-		.state = state_word(dir, port_file(buf, number, "state")),
+		.state = state_word(dir, port_file(&f, "", "state")),
 		.lid = HW_UNKNOWN,
 		.sm_lid = HW_UNKNOWN,
 		.active_mtu = HW_UNKNOWN,
@@ -126,15 +128,15 @@ static void read_port(struct hw_dir *dir, unsigned int number, const struct hw_r
 		port->link_layer = xstrdup_null(of_pf->link_layer);
 		port->rate_gbps = of_pf->rate_gbps;
 	} else {
-		port->phys_state = state_word(dir, port_file(buf, number, "phys_state"));
-		port->link_layer = hw_dir_text(dir, port_file(buf, number, "link_layer"));
-		port->rate_gbps = rate(dir, port_file(buf, number, "rate"));
+		port->phys_state = state_word(dir, port_file(&f, "", "phys_state"));
+		port->link_layer = hw_dir_text(dir, port_file(&f, "", "link_layer"));
+		port->rate_gbps = rate(dir, port_file(&f, "", "rate"));
 	}
 	if (port->link_layer && streq(port->link_layer, "InfiniBand")) {
-		port->lid = lid(dir, port_file(buf, number, "lid"));
-		port->sm_lid = lid(dir, port_file(buf, number, "sm_lid"));
+		port->lid = lid(dir, port_file(&f, "", "lid"));
+		port->sm_lid = lid(dir, port_file(&f, "", "sm_lid"));
 	}
-	read_gids(dir, port);
+	read_gids(dir, &f, port);
 }
 
 static int cmp_port(const void *a, const void *b)
@@ -294,12 +296,10 @@ static void read_vfs(const struct hw_dir *list, const struct found *found, size_
 	qsort(machine->rdma, machine->n_rdma, sizeof(*machine->rdma), cmp_name);
 }
 
-static void read_devices(struct hw_dir *list, const struct strlist *names,
-			 struct hw_machine *machine)
+static size_t find_devices(struct hw_dir *list, const struct strlist *names,
+			   struct hw_machine *machine, struct found *found)
 {
-	struct found *found = xcalloc(names->n, sizeof(*found));
 	size_t n = 0;
-	bool vfs = false;
 
 	for (size_t i = 0; i < names->n; i++) {
 		const char *name = names->items[i];
@@ -318,56 +318,111 @@ static void read_devices(struct hw_dir *list, const struct strlist *names,
 		f->bus_id = hw_path_bus_id(f->path);
 		pci = f->bus_id ? hw_find_pci(machine, f->bus_id) : NULL;
 		f->pf = pci && pci->physfn ? hw_find_pci(machine, pci->physfn) : NULL;
-		vfs = vfs || f->pf;
 		n++;
 	}
-	for (size_t i = 0; i < n; i++)
-		if (!found[i].pf)
-			read_device(list, &found[i], NULL, machine);
-	if (vfs)
-		read_vfs(list, found, n, machine);
-	for (size_t i = 0; i < n; i++) {
-		free(found[i].path);
-		free(found[i].bus_id);
-	}
-	free(found);
+	return n;
 }
 
-static struct hw_rdma *find_device(const struct hw_machine *machine, char *name)
+/* PFs before their VFs. */
+static void read_devices(struct hw_dir *list, const struct found *found, size_t n,
+			 struct hw_machine *machine)
 {
-	return machine->n_rdma ? bsearch(&(struct hw_rdma){ .name = name }, machine->rdma,
-					 machine->n_rdma, sizeof(*machine->rdma), cmp_name)
+	size_t n_vfs = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (found[i].pf)
+			n_vfs++;
+		else
+			read_device(list, &found[i], NULL, machine);
+	}
+	if (n_vfs)
+		read_vfs(list, found, n, machine);
+}
+
+static struct hw_rdma *find_device(const struct hw_machine *machine, const char *name)
+{
+	struct hw_rdma key = { .name = (char *)name };
+
+	return machine->n_rdma ? bsearch(&key, machine->rdma, machine->n_rdma,
+					 sizeof(*machine->rdma), cmp_name)
 			       : NULL;
 }
 
-/* uverbsN names its device in "ibdev": N need not be the device's number. */
-static void read_uverbs(const struct hw_root *root, struct hw_machine *machine)
+static int cmp_path(const void *a, const void *b)
 {
-	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 };
+	const struct found *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+/*
+ * The only RDMA device below the function of "…/<function>/infiniband_verbs/uverbs0"; NULL: none, or
+ * more than one.  "found" is sorted by path.
+ */
+static const char *neighbour(const struct found *found, size_t n, const char *path)
+{
+	const char *class = strstr(path, "/infiniband_verbs/");
+	_cleanup_free_ char *prefix = NULL;
+	size_t low = 0, high = n;
+
+	if (!class)
+		return NULL;
+	prefix = xasprintf("%.*s/infiniband/", (int)(class - path), path);
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(found[middle].path, prefix) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == n || !starts_with(found[low].path, prefix) ||
+	    (low + 1 < n && starts_with(found[low + 1].path, prefix)))
+		return NULL;
+	return found[low].name;
+}
+
+/*
+ * uverbsN names its device in "ibdev": N need not be the device's number.  One beside the only
+ * device of a function need not be asked.
+ */
+static void read_uverbs_of(struct hw_dir *root, const struct found *found, size_t n,
+			   const char *name, const char *path, struct hw_machine *machine)
+{
+	_cleanup_free_ char *ibdev_file = xasprintf("%s/ibdev", path);
+	_cleanup_free_ char *dev_file = xasprintf("%s/dev", path), *ibdev = NULL, *dev = NULL;
+	const char *device = neighbour(found, n, path);
+	struct hw_rdma *rdma;
+
+	if (!device)
+		device = ibdev = hw_dir_text(root, ibdev_file);
+	rdma = device ? find_device(machine, device) : NULL;
+	if (!rdma || rdma->uverbs)
+		return;
+	rdma->uverbs = xstrdup(name);
+	dev = hw_dir_text(root, dev_file);
+	hw_parse_dev(dev, &rdma->uverbs_major, &rdma->uverbs_minor);
+}
+
+static void read_uverbs(const struct hw_root *root, struct found *found, size_t n,
+			struct hw_machine *machine)
+{
+	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 }, top = { .fd = -1 };
 	struct strlist names = { 0 };
 
 	if (hw_list(root, CLASS_VERBS, HW_MAX_RDMA, &names) < 0)
 		return;
-	if (hw_dir_open(root, CLASS_VERBS, &list) < 0)
+	if (hw_dir_open(root, CLASS_VERBS, &list) < 0 || hw_dir_open(root, ".", &top) < 0)
 		strlist_done(&names);
+	if (n)
+		qsort(found, n, sizeof(*found), cmp_path);
 	for (size_t i = 0; i < names.n; i++) {
 		const char *name = names.items[i];
 		_cleanup_free_ char *link = hw_dir_link_path(&list, name);
 		_cleanup_free_ char *path = link ? NULL : xasprintf(CLASS_VERBS "/%s", name);
-		_cleanup_free_ char *ibdev = NULL, *dev = NULL;
-		_cleanup_(hw_dir_close) struct hw_dir dir = { .fd = -1 };
-		struct hw_rdma *rdma;
 
-		if (!starts_with(name, "uverbs") ||
-		    hw_dir_open(root, link ? link + 1 : path, &dir) < 0)
-			continue;
-		ibdev = hw_dir_text(&dir, "ibdev");
-		rdma = ibdev ? find_device(machine, ibdev) : NULL;
-		if (!rdma || rdma->uverbs)
-			continue;
-		rdma->uverbs = xstrdup(name);
-		dev = hw_dir_text(&dir, "dev");
-		hw_parse_dev(dev, &rdma->uverbs_major, &rdma->uverbs_minor);
+		if (starts_with(name, "uverbs"))
+			read_uverbs_of(&top, found, n, name, link ? link + 1 : path, machine);
 	}
 	strlist_done(&names);
 }
@@ -377,6 +432,8 @@ void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine)
 	_cleanup_free_ char *cm = hw_attr(root, "sys/class/misc/rdma_cm", "dev");
 	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 };
 	struct strlist names = { 0 };
+	struct found *found = NULL;
+	size_t n = 0;
 	int r = hw_list(root, CLASS_RDMA, HW_MAX_RDMA, &names);
 
 	hw_parse_dev(cm, &machine->rdma_cm_major, &machine->rdma_cm_minor);
@@ -384,9 +441,17 @@ void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine)
 		r = hw_dir_open(root, CLASS_RDMA, &list);
 	if (r < 0 && r != -ENOENT)
 		hw_unreadable(machine, "rdma-unreadable", CLASS_RDMA, "RDMA devices", r);
-	if (r == 0)
-		read_devices(&list, &names, machine);
-	read_uverbs(root, machine);
+	if (r == 0) {
+		found = xcalloc(names.n, sizeof(*found));
+		n = find_devices(&list, &names, machine, found);
+		read_devices(&list, found, n, machine);
+	}
+	read_uverbs(root, found, n, machine);
+	for (size_t i = 0; i < n; i++) {
+		free(found[i].path);
+		free(found[i].bus_id);
+	}
+	free(found);
 	strlist_done(&names);
 }
 

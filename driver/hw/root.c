@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/root.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -368,17 +369,39 @@ char *hw_path_join(const char *dir, const char *target)
 	return out;
 }
 
-/* Takes over the descriptor, or is given the errno of opening. */
+/* Sorted; without "." and "..". */
+static int read_names(int fd, size_t max, struct strlist *ret)
+{
+	_Alignas(struct dirent64) char buf[16 * 1024];
+	ssize_t n;
+
+	while ((n = getdents64(fd, buf, sizeof(buf))) > 0) {
+		const struct dirent64 *d;
+
+		for (ssize_t at = 0; at < n; at += d->d_reclen) {
+			d = (const struct dirent64 *)(const void *)(buf + at);
+			if (streq(d->d_name, ".") || streq(d->d_name, ".."))
+				continue;
+			if (ret->n == max)
+				return -EFBIG;
+			strlist_add(ret, d->d_name);
+		}
+	}
+	if (n < 0)
+		return -errno;
+	strlist_sort(ret);
+	return 0;
+}
+
+/* Takes over the descriptor; errno tells why it is negative. */
 static int list_fd(const struct hw_root *root, int fd, size_t max, struct strlist *ret)
 {
 	int r = fd < 0 ? -errno : recorded_error(root, fd);
 
-	if (r < 0) {
-		closep(&fd);
-		return r;
-	}
-	r = dir_list_fd(fd, ret);
-	return r == 0 && ret->n > max ? -EFBIG : r;
+	if (r == 0)
+		r = read_names(fd, max, ret);
+	closep(&fd);
+	return r;
 }
 
 static int note_list(const struct hw_root *root, int dirfd, const char *path, int r,
