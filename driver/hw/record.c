@@ -251,7 +251,9 @@ void hw_record_file(const struct hw_root *root, int dirfd, const char *path, int
 	if (!real)
 		return;
 	if (r < 0) {
-		note_failed(root, real, r);
+		/* Whoever follows no links fails at one; what it leads to does not. */
+		if (r != -ELOOP)
+			note_failed(root, real, r);
 		return;
 	}
 	node = note(root->recorder, real, HW_RECORDED_VALUE);

@@ -217,7 +217,7 @@ static void add_head(struct buf *out, const struct hw_machine *machine, bool raw
 	}
 }
 
-/* What the running kernel told through sockets has no files. */
+/* What the running kernel tells through sockets and the verbs library has no files. */
 static void add_texts(struct hw_recorder *rec, const struct hw_machine *machine)
 {
 	_cleanup_free_ char *verbs = hw_verbs_print(machine);

@@ -71,6 +71,30 @@ static void test_lines(void **state)
 	remove_tree(dir);
 }
 
+/* Directories that nothing is in, that are named twice, and that cannot be listed. */
+static void test_directories(void **state)
+{
+	char *dir = unpack("a/empty/\na/with\\sspace/\na/b/c = 1\na/b/\na/closed/ ! EACCES\n"
+			   "a/closed/x = 1\na/link -> closed\n");
+	struct strlist names = { 0 };
+	struct hw_root root;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hw_root_open(dir, &root, &err), 0);
+	assert_int_equal(hw_list(&root, "a/empty", 1, &names), 0);
+	assert_int_equal(names.n, 0);
+	assert_int_equal(hw_list(&root, "a/closed", 1, &names), -EACCES);
+	assert_int_equal(hw_list(&root, "a/link", 1, &names), -EACCES);
+	assert_int_equal(hw_list(&root, "a/b", 1, &names), 0);
+	assert_string_equal(names.items[0], "c");
+	strlist_done(&names);
+	assert_true(hw_exists(&root, "a/closed/x"));
+	assert_true(hw_exists(&root, "a/with space"));
+	hw_root_close(&root);
+	remove_tree(dir);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -79,6 +103,15 @@ static void test_refused(void **state)
 	assert_refused("a/../b = 1\n", "line 1: the path must be relative");
 	assert_refused("a//b = 1\n", "line 1: the path must be relative");
 	assert_refused("a/ = 1\n", "line 1: the path must be relative");
+	assert_refused("../a/\n", "line 1: the path must be relative");
+	assert_refused("/\n", "line 1: the path must be relative");
+	assert_refused("a//\n", "line 1: the path must be relative");
+	assert_refused("a/./ ! EIO\n", "line 1: the path must be relative");
+	assert_refused("a/ ! EWRONG\n", "is not the name of an error");
+	assert_refused("a\\q/\n", "unknown escape");
+	assert_refused("a = 1\na/\n", "line 2: a/ lies below a file or link");
+	assert_refused("a/\na = 1\n", "line 2: a is given twice");
+	assert_refused("a/\na -> b\n", "line 2: a is given twice");
 	assert_refused("./a = 1\n", "line 1: the path must be relative");
 	assert_refused("a -> /etc/passwd\n", "must be relative and stay below");
 	assert_refused("a -> ../x\n", "must be relative and stay below");
@@ -168,9 +201,9 @@ static void test_disk_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),	  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_directory), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_disk_full),
+		cmocka_unit_test(test_lines),	cmocka_unit_test(test_directories),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_directory),
+		cmocka_unit_test(test_names),	cmocka_unit_test(test_disk_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
