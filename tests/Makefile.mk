@@ -27,6 +27,9 @@ test-arm64: ## cross build, and run the unit tests in an emulator
 test-cluster: all ## run the cluster tests (kind)
 	@$(RUN_TESTS) cluster
 
+test-qemu: all ## run the tests on a real kernel (QEMU): hot-plug, links, soft-RoCE
+	@$(RUN_TESTS) qemu
+
 lint: ## check style, layering, manifests, scripts and spelling
 	@tests/lint/run
 
@@ -68,5 +71,5 @@ image: ## build build/twinrail-image.tar from the Dockerfile
 deploy: ## render deploy/ from the Helm chart
 	@deploy/render
 
-.PHONY: deps deps-arm64 test test-unit test-fixtures test-integration test-arm64 test-cluster lint fmt \
+.PHONY: deps deps-arm64 test test-unit test-fixtures test-integration test-arm64 test-cluster test-qemu lint fmt \
 	demo demo-clean bench test-fuzz fuzz-long fuzz-targets image deploy
