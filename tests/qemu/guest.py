@@ -32,6 +32,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
+TWINRAIL = os.environ.get("TWINRAIL", str(TOP / "build" / "twinrail"))
 BOOT_SECONDS = 90
 SKIP = 77
 
@@ -99,8 +100,7 @@ class Guest:
         self._prepare()
 
     def _prepare(self):
-        binary = os.environ.get("TWINRAIL", str(TOP / "build" / "twinrail"))
-        done = subprocess.run([HERE / "prepare", self.dir, binary], stdout=subprocess.PIPE,
+        done = subprocess.run([HERE / "prepare", self.dir, TWINRAIL], stdout=subprocess.PIPE,
                               text=True, check=False)
         last = (done.stdout.strip().splitlines() or [""])[-1]
         if done.returncode == SKIP:
