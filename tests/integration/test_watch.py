@@ -19,6 +19,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -134,9 +135,11 @@ def test_default_route():
     """A NIC that begins to carry the node's traffic is the node's own at once, and stays so."""
     with running() as (api, agent):
         assert sorted(devices(api)) == [nic(i) for i in range(NICS)]
-        ip("addr add 192.0.3.2/24 dev eth1", "route add default via 192.0.3.1 dev eth1 metric 50")
+        ip("addr add 192.0.3.2/24 dev eth1", "addr add fd00::2/64 dev eth2 nodad")
+        time.sleep(0.7)
+        ip("route add default via 192.0.3.1 dev eth1 metric 50")
         wait_for("eth1 is withdrawn", lambda: nic(1) not in devices(api), 2)
-        ip("addr add fd00::2/64 dev eth2 nodad", "route add default via fd00::1 dev eth2")
+        ip("route add default via fd00::1 dev eth2")
         wait_for("eth2 is withdrawn", lambda: nic(2) not in devices(api), 2)
         ip("route del default via 192.0.3.1 dev eth1")
         time.sleep(0.7)
@@ -144,7 +147,8 @@ def test_default_route():
         changes = agent.changes()
         assert len(changes) >= 2, changes
         assert all(float(c["ms_after_event"]) < 250 for c in changes), changes
-        assert "ip" in changes[0]["parts"] and "pci" not in changes[0]["parts"], changes
+        assert [c["cause"] for c in changes[:2]] == ['"default route"'] * 2, changes
+        assert changes[0]["parts"] == "ip", changes
 
 
 def test_node_address():
@@ -206,6 +210,55 @@ def test_lost_events():
         wait_for("the log says it", lambda: "events came faster" in agent.text(), 5)
         wait_for("the new MTU", lambda: mtu(api, 0) == 3333, 3)
         assert any("parts=all " in line for line in agent.looks()[1:]), agent.text()
+
+
+class Slow:
+    """Makes the agent halt in the middle of each reading of the links, at eth0."""
+
+    def __init__(self, folder):
+        self.fifo = pathlib.Path(folder) / "fifo"
+        shim = pathlib.Path(folder) / "slow_shim.so"
+        subprocess.run(["cc", "-O1", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", str(shim),
+                        str(HERE / "slow_shim.c")], check=True)
+        self.env = {"LD_PRELOAD": str(shim), "SLOW_PATH": "/net/eth0", "SLOW_FIFO": str(self.fifo)}
+
+    def halted(self, seconds=5):
+        """Wait until the agent is there; closing the file lets it go on."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return os.fdopen(os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK), "w")
+            except OSError:
+                assert time.monotonic() < end, "nobody reads"
+                time.sleep(0.005)
+
+
+def test_overtaken():
+    """What events overtake while it is read is not used, unless that does not end."""
+    with tempfile.TemporaryDirectory(prefix="twr-") as folder, contextlib.ExitStack() as stack:
+        slow = Slow(folder)
+        os.environ.update(slow.env)
+        for key in slow.env:
+            stack.callback(os.environ.pop, key)
+        api, agent = stack.enter_context(running())
+        os.mkfifo(slow.fifo)
+        set_mtu(1, 1111)
+        with slow.halted():
+            slow.fifo.unlink()  # only once
+            set_mtu(2, 2222)
+        wait_for("both changes", lambda: (mtu(api, 1), mtu(api, 2)) == (1111, 2222), 2)
+        (change,) = agent.changes()
+        assert change["cause"] == '"link eth1"' and len(agent.looks()) == 3, agent.text()
+
+        os.mkfifo(slow.fifo)
+        stack.callback(slow.fifo.unlink)
+        set_mtu(3, 3333)
+        end = time.monotonic() + 6
+        while mtu(api, 3) != 3333:  # each reading is overtaken
+            assert time.monotonic() < end, agent.text()
+            with slow.halted():
+                ip("link set eth0 mtu 1234", "link set eth0 mtu 1235")
+            time.sleep(0.05)
 
 
 def test_incomplete():
