@@ -158,7 +158,8 @@ void topo_set_platform(struct builder *b)
 
 	if (b->options->platforms_error)
 		topo_warn(b, "platform-file", "node",
-			  "%s; what the program has on its own stays in force",
+			  "%s; what was in force before stays (at the start: what the program has "
+			  "of its own)",
 			  b->options->platforms_error);
 	b->platform = platform;
 	if (!platform)
