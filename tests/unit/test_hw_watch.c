@@ -69,15 +69,23 @@ static void test_uevents(void **state)
 /* What is no message of the kernel. */
 static void test_bad_uevents(void **state)
 {
-	static const char *const bad[] = { "libudev\0SUBSYSTEM=pci\0ACTION=add\0DEVPATH=/x",
-					   "add@/x\0ACTION=add\0SUBSYSTEM=pci",
-					   "add@/x\0ACTION=add\0DEVPATH=/x", "@", "" };
-	static const size_t len[] = { 46, 33, 32, 2, 0 };
+	static const struct {
+		const char *text;
+		size_t len;
+	} bad[] = {
+#define BAD(text) { text, sizeof(text) }
+		BAD("libudev\0SUBSYSTEM=pci\0ACTION=add\0DEVPATH=/x"),
+		BAD("add@/x\0ACTION=add\0SUBSYSTEM=pci"),
+		BAD("add@/x\0ACTION=add\0DEVPATH=/x"),
+		BAD("@"),
+		BAD(""),
+		{ "", 0 },
+	};
 	char cause[HW_CAUSE_MAX] = "", big[4096];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_int_equal(hw_watch_uevent(bad[i], len[i], cause), 0);
+		assert_int_equal(hw_watch_uevent(bad[i].text, bad[i].len, cause), 0);
 	/* not ended by NUL: the last string would have no end */
 	memset(big, '@', sizeof(big));
 	assert_int_equal(hw_watch_uevent(big, sizeof(big), cause), 0);
