@@ -42,16 +42,16 @@ static bool is_colour(const char *s)
 }
 
 /* Those of one character, U+0080 to U+009F, too. */
-static bool is_control(const char *s)
+static bool is_control(const char *s, bool colours)
 {
 	unsigned char c = (unsigned char)s[0], next = (unsigned char)s[1];
 
 	if (c == 0xc2)
 		return next >= 0x80 && next <= 0x9f;
-	return (c < 0x20 && c != '\n' && !is_colour(s)) || c == 0x7f;
+	return (c < 0x20 && c != '\n' && !(colours && is_colour(s))) || c == 0x7f;
 }
 
-char *str_printable(char *s)
+char *str_printable(char *s, bool colours)
 {
 	for (char *p = s; *p; p++) {
 		size_t n, len = 1;
@@ -61,7 +61,7 @@ char *str_printable(char *s)
 		n = strnlen(p, 4);
 		while (len < n && !utf8_valid(p, len))
 			len++;
-		if (!utf8_valid(p, len) || is_control(p)) {
+		if (!utf8_valid(p, len) || is_control(p, colours)) {
 			*p = '?'; /* what follows of it is not UTF-8 then */
 			continue;
 		}

@@ -27,10 +27,10 @@ char *str_rstrip(char *s);
 
 /*
  * For terminals, in place: "?" for each byte that is not UTF-8 and each control character but new
- * lines and the codes of colours (ESC [ digits m).  Names and values from sysfs, or from a recording of somebody else, may hold
+ * lines and, with "colours", their codes (ESC [ digits m).  Names and values from sysfs, or from a recording of somebody else, may hold
  * codes that write elsewhere on the screen.  Returns "s".
  */
-char *str_printable(char *s);
+char *str_printable(char *s, bool colours);
 
 /*
  * Strict numbers: the whole string, no sign for the unsigned ones, no white space, no overflow.

@@ -10,8 +10,8 @@ void hw_warn(struct hw_machine *machine, const char *code, const char *object, c
 	va_list ap;
 
 	va_start(ap, fmt);
-	*w = (struct hw_warning){ machine->part, code, str_printable(xstrdup(object)),
-				  str_printable(xvasprintf(fmt, ap)) };
+	*w = (struct hw_warning){ machine->part, code, str_printable(xstrdup(object), false),
+				  str_printable(xvasprintf(fmt, ap), false) };
 	va_end(ap);
 }
 

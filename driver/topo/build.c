@@ -10,8 +10,8 @@ void topo_warn(struct builder *b, const char *code, const char *object, const ch
 	va_list ap;
 
 	va_start(ap, fmt);
-	*w = (struct topo_warning){ code, str_printable(xstrdup(object)),
-				    str_printable(xvasprintf(fmt, ap)) };
+	*w = (struct topo_warning){ code, str_printable(xstrdup(object), false),
+				    str_printable(xvasprintf(fmt, ap), false) };
 	va_end(ap);
 }
 

@@ -299,7 +299,7 @@ char *topo_explain(const struct inventory *inv, size_t gpu, size_t nic, bool col
 	for (size_t i = 0; i < notes.n; i++)
 		buf_printf(&out, "- %s\n", notes.items[i]);
 	strlist_done(&notes);
-	return str_printable(buf_take(&out));
+	return str_printable(buf_take(&out), colour);
 }
 
 /* --- JSON --- */

@@ -118,5 +118,5 @@ char *topo_to_matrix(const struct inventory *inv)
 		print_row(inv, g, &out);
 	print_rails(inv, &out);
 	print_names(inv, &out);
-	return str_printable(buf_take(&out));
+	return str_printable(buf_take(&out), false);
 }

@@ -401,5 +401,5 @@ char *topo_to_tree(const struct inventory *inv, unsigned int flags)
 	print_warnings(&t);
 	nest_free(top);
 	free(t.warned);
-	return str_printable(buf_take(&out));
+	return str_printable(buf_take(&out), flags & TREE_COLOUR);
 }
