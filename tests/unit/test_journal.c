@@ -120,6 +120,43 @@ static void round_trip(void **state)
 	assert_non_null(strstr(a, "\"attach\":{\"links\":[],\"mode\":\"none\"}"));
 }
 
+/* What claims hold, without the lock; adminAccess holds nothing. */
+static void held(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(record_freep) struct record *a = make_record(UID_A), *b = make_record(UID_B);
+	_cleanup_free_ char *path_b = xasprintf("%s/claims/" UID_B ".json", f->dir);
+	static const char later[] =
+		"{\"version\":99,\"devices\":[{\"functions\":[\"0009:01:00.0\"]}]}";
+	struct strlist functions = { 0 };
+	struct err err = { 0 };
+
+	assert_int_equal(journal_held(&f->j, &functions, &err), 0);
+	assert_int_equal(functions.n, 0);
+	save(f, a);
+	b->devices[0].admin_access = false;
+	save(f, b);
+	assert_int_equal(journal_held(&f->j, &functions, &err), 0);
+	assert_int_equal(functions.n, 2);
+	assert_string_equal(functions.items[0], "0000:03:00.0");
+	assert_string_equal(functions.items[1], "0000:03:00.1");
+	strlist_done(&functions);
+	/* One of a later version holds its functions; a malformed one stays where it is. */
+	assert_int_equal(file_write_atomic(f->path_a, "{", 1, 0600, 0, &err), 0);
+	assert_int_equal(file_write_atomic(path_b, later, strlen(later), 0600, 0, &err), 0);
+	assert_int_equal(journal_held(&f->j, &functions, &err), 0);
+	assert_int_equal(functions.n, 1);
+	assert_string_equal(functions.items[0], "0009:01:00.0");
+	assert_int_equal(access(f->path_a, F_OK), 0);
+	strlist_done(&functions);
+	/* One that cannot be read may hold anything. */
+	assert_int_equal(unlink(path_b), 0);
+	assert_int_equal(mkdir(path_b, 0700), 0);
+	assert_int_equal(journal_held(&f->j, &functions, &err), -EISDIR);
+	assert_int_equal(rmdir(path_b), 0);
+	strlist_done(&functions);
+}
+
 static void states(void **state)
 {
 	struct fixture *f = *state;
@@ -421,10 +458,11 @@ static void removed_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(round_trip),	 TEST(states),	      TEST(unknown_fields),
-		TEST(corrupt),		 TEST(later_version), TEST(other_files),
-		TEST(hook_plan),	 TEST(holders),	      TEST(unreadable),
-		TEST(folder_is_durable), TEST(held_lock),     TEST(removed_folder),
+		TEST(held),	      TEST(round_trip),	       TEST(states),
+		TEST(unknown_fields), TEST(corrupt),	       TEST(later_version),
+		TEST(other_files),    TEST(hook_plan),	       TEST(holders),
+		TEST(unreadable),     TEST(folder_is_durable), TEST(held_lock),
+		TEST(removed_folder),
 	};
 
 	log_init(LOG_FORMAT_TEXT, LOG_LEVEL_ERROR);

@@ -87,13 +87,13 @@ static void assert_class(struct buf *b, enum topo_class expected)
 	inventory_unref(inv);
 }
 
-/* A GPU directly on this root port, a NIC elsewhere on the same NUMA node. */
-static void on_root_port(struct buf *b, unsigned int vendor, unsigned int device)
+/* A GPU directly on this root port, a NIC below another one. */
+static void on_root_port(struct buf *b, unsigned int vendor, unsigned int device, int numa)
 {
 	add_bridge(b, "pci0008:00/0008:00:00.0", vendor, device);
-	add_gpu(b, "pci0008:00/0008:00:00.0/0008:01:00.0", 0);
+	add_gpu(b, "pci0008:00/0008:00:00.0/0008:01:00.0", numa);
 	add_bridge(b, "pci0000:00/0000:00:00.0", vendor, device);
-	add_nic(b, "pci0000:00/0000:00:00.0/0000:01:00.0", 0x1021, 0, "mlx5_0", NULL, NULL);
+	add_nic(b, "pci0000:00/0000:00:00.0/0000:01:00.0", 0x1021, numa, "mlx5_0", NULL, NULL);
 }
 
 static void test_numa_class(void **state)
@@ -102,13 +102,15 @@ static void test_numa_class(void **state)
 	struct buf b = { 0 };
 
 	(void)state;
-	/* Both readings: Grace's root ports as well as Vera's. */
+	/* Both readings: Grace's root ports as well as Vera's; also without NUMA nodes. */
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
-		on_root_port(&b, 0x10de, ports[i]);
+		on_root_port(&b, 0x10de, ports[i], -1);
 		assert_class(&b, CLASS_NUMA);
 	}
+	on_root_port(&b, 0x8086, 1, -1);
+	assert_class(&b, CLASS_UNKNOWN);
 	/* Paths over the CPU only. */
-	on_root_port(&b, 0x8086, 1);
+	on_root_port(&b, 0x8086, 1, 0);
 	assert_class(&b, CLASS_NUMA);
 }
 
