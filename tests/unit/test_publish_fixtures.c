@@ -65,7 +65,7 @@ static size_t check_machine(const char *file, enum pcie_root_policy policy, bool
 	char *dir = xstrdup("/tmp/twinrail-test.XXXXXX");
 	_cleanup_(inventory_unrefp) struct inventory *inv = NULL;
 	_cleanup_json_ json_t *specs = NULL;
-	struct hw_machine *machine;
+	struct hw_machine *machine = NULL;
 	struct err err = { 0 };
 
 	assert_non_null(mkdtemp(dir));
