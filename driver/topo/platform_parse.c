@@ -509,7 +509,6 @@ static int read_environment(struct parser *p, const struct value *v, void *field
 		return wrong(p, v, "is no map; write 1 to %d lines 'NAME: \"value\"'", MAX_LIST);
 	json_object_foreach((json_t *)(uintptr_t)v->json, name, json) {
 		const struct value one = { name, json, yaml_lines_of(v->lines, name) };
-		_cleanup_free_ char *line = NULL;
 		const char *text;
 
 		if (!is_variable(name))
