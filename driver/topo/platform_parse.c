@@ -244,6 +244,7 @@ static int read_word(struct parser *p, const struct value *v, const char *const 
 	struct buf b = { 0 };
 	int r;
 
+	*ret = 0;
 	for (int i = 0; s && words[i]; i++) {
 		if (streq(s, words[i])) {
 			*ret = i;

@@ -335,6 +335,7 @@ static void test_rails_of_excluded(void **state)
 		assert_int_equal(inventory_pair(inv, i, i)->best, i != 3);
 	}
 	inventory_unref(inv);
+	strlist_done(&exclude);
 }
 
 /* Two GPUs are equally near to a NIC: the order of roots says nothing. */

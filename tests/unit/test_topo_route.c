@@ -60,7 +60,7 @@ static void test_host_address(void **state)
 	assert_routed(rail(address, FRONT "\\ndefault via 10.1.0.1 dev gpu0rdma0 table 101",
 			   "100: from 10.1.0.6 lookup 101\\n32766: from all lookup main", NULL),
 		      TRI_NO);
-	/* The network of the rail in the main table, without rules; more specific than the default. */
+	/* The network of the rail in the main table, without rules. */
 	assert_routed(rail(address, FRONT "\\n10.1.0.0/21 dev gpu0rdma0", NULL, NULL), TRI_YES);
 	/* Unusable, or of another link. */
 	assert_routed(
