@@ -8,6 +8,7 @@
 #define CLASS_RDMA "sys/class/infiniband"
 #define CLASS_VERBS "sys/class/infiniband_verbs"
 #define PORT_MAX 255
+#define MAX_LEVELS 8 /* of links on links */
 #define NAME_SIZE 300 /* "ports/255/gid_attrs/types/", and the longest name of a file */
 
 /* One device of the class, before it is read. */
@@ -16,6 +17,7 @@ struct found {
 	char *path; /* absolute below the root */
 	char *bus_id;
 	const struct hw_pci *pf; /* of a VF whose PF can be seen */
+	bool no_gids; /* of such a VF: its GIDs are not read, see set_no_gids() */
 };
 
 /* "4: ACTIVE" → "ACTIVE" */
@@ -59,17 +61,17 @@ static char *nonzero(struct hw_dir *dir, const char *name)
 /* The name of a file of a port: "ports/1/state", "ports/1/gids/3"; a table of GIDs has many. */
 struct port_file {
 	char name[NAME_SIZE];
-	size_t n; /* length of "ports/1/" */
+	char *end; /* behind "ports/1/" */
 };
 
 static void port_file_init(struct port_file *f, unsigned int port)
 {
-	f->n = (size_t)snprintf(f->name, sizeof(f->name), "ports/%u/", port);
+	f->end = f->name + snprintf(f->name, sizeof(f->name), "ports/%u/", port);
 }
 
 static const char *port_file(struct port_file *f, const char *folder, const char *file)
 {
-	stpcpy(stpcpy(f->name + f->n, folder), file);
+	stpcpy(stpcpy(f->end, folder), file);
 	return f->name;
 }
 
@@ -110,7 +112,7 @@ static void read_gids(struct hw_dir *dir, struct port_file *f, struct hw_rdma_po
 
 /* "of_pf": the port of the PF, for a VF: it is the same physical port. */
 static void read_port(struct hw_dir *dir, unsigned int number, const struct hw_rdma_port *of_pf,
-		      struct hw_rdma *rdma)
+		      bool gids, struct hw_rdma *rdma)
 {
 	struct hw_rdma_port *port = array_push(rdma->ports, rdma->n_ports, rdma->cap_ports);
 	struct port_file f;
@@ -136,7 +138,8 @@ static void read_port(struct hw_dir *dir, unsigned int number, const struct hw_r
 		port->lid = lid(dir, port_file(&f, "", "lid"));
 		port->sm_lid = lid(dir, port_file(&f, "", "sm_lid"));
 	}
-	read_gids(dir, &f, port);
+	if (gids || port->lid != HW_UNKNOWN)
+		read_gids(dir, &f, port);
 }
 
 static int cmp_port(const void *a, const void *b)
@@ -156,7 +159,7 @@ static void read_ports(struct hw_dir *dir, struct hw_rdma *rdma)
 		unsigned int number;
 
 		if (parse_uint(names.items[i], PORT_MAX, &number) == 0)
-			read_port(dir, number, NULL, rdma);
+			read_port(dir, number, NULL, true, rdma);
 	}
 	strlist_done(&names);
 	if (rdma->n_ports)
@@ -189,14 +192,14 @@ static void fill_device(struct hw_dir *dir, const struct hw_machine *machine, st
 }
 
 /* A VF is of the same chip as its PF: what is true of both is not read for each of 1,024 VFs. */
-static void fill_vf(struct hw_dir *dir, const struct hw_rdma *pf, struct hw_rdma *rdma)
+static void fill_vf(struct hw_dir *dir, const struct hw_rdma *pf, bool gids, struct hw_rdma *rdma)
 {
 	rdma->sys_image_guid = xstrdup_null(pf->sys_image_guid);
 	rdma->fw_ver = xstrdup_null(pf->fw_ver);
 	rdma->board_id = xstrdup_null(pf->board_id);
 	rdma->hca_type = xstrdup_null(pf->hca_type);
 	for (size_t i = 0; i < pf->n_ports; i++)
-		read_port(dir, pf->ports[i].port, &pf->ports[i], rdma);
+		read_port(dir, pf->ports[i].port, &pf->ports[i], gids, rdma);
 }
 
 static void rdma_done(struct hw_rdma *rdma)
@@ -242,7 +245,7 @@ static void read_device(const struct hw_dir *list, const struct found *found,
 	int r = hw_dir_open(list->root, found->path + 1, &dir);
 
 	if (r == 0 && pf)
-		fill_vf(&dir, pf, &rdma);
+		fill_vf(&dir, pf, !found->no_gids, &rdma);
 	else if (r == 0)
 		fill_device(&dir, machine, &rdma);
 	if (r == 0 && !(dir.missed && hw_dir_gone(&dir))) {
@@ -323,8 +326,48 @@ static size_t find_devices(struct hw_dir *list, const struct strlist *names,
 	return n;
 }
 
+/* The PCI function of a link, or of the link that it runs on (VLAN, ipvlan); NULL: none. */
+static const char *function_below(const struct hw_machine *machine, const char *name)
+{
+	const struct hw_netdev *netdev = hw_find_netdev(machine, name);
+
+	for (int depth = 0; netdev && !netdev->bus_id && depth < MAX_LEVELS; depth++)
+		netdev = netdev->lower.n == 1 ? hw_find_netdev(machine, netdev->lower.items[0])
+					      : NULL;
+	return netdev ? netdev->bus_id : NULL;
+}
+
+static int cmp_string(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/*
+ * A VF of RoCE whose link has no address but perhaps a link-local one waits for its pod, and its
+ * GIDs will be others there: a table of GIDs for each of 1,024 VFs says nothing.
+ */
+static void set_no_gids(const struct hw_machine *machine, struct found *found, size_t n)
+{
+	const struct hw_ip *ip = &machine->ip;
+	_cleanup_free_ const char **used = xcalloc(ip->n_addresses + 1, sizeof(*used));
+	size_t n_used = 0;
+
+	for (size_t i = 0; i < ip->n_addresses; i++) {
+		const struct hw_address *a = &ip->addresses[i];
+		bool local = a->scope && (streq(a->scope, "link") || streq(a->scope, "host"));
+		const char *bus_id = local ? NULL : function_below(machine, a->netdev);
+
+		if (bus_id)
+			used[n_used++] = bus_id;
+	}
+	qsort(used, n_used, sizeof(*used), cmp_string);
+	for (size_t i = 0; ip->known && i < n; i++)
+		found[i].no_gids = found[i].pf && !bsearch(&found[i].bus_id, used, n_used,
+							   sizeof(*used), cmp_string);
+}
+
 /* PFs before their VFs. */
-static void read_devices(struct hw_dir *list, const struct found *found, size_t n,
+static void read_devices(struct hw_dir *list, struct found *found, size_t n,
 			 struct hw_machine *machine)
 {
 	size_t n_vfs = 0;
@@ -335,8 +378,10 @@ static void read_devices(struct hw_dir *list, const struct found *found, size_t 
 		else
 			read_device(list, &found[i], NULL, machine);
 	}
-	if (n_vfs)
+	if (n_vfs) {
+		set_no_gids(machine, found, n);
 		read_vfs(list, found, n, machine);
+	}
 }
 
 static struct hw_rdma *find_device(const struct hw_machine *machine, const char *name)
@@ -362,22 +407,24 @@ static int cmp_path(const void *a, const void *b)
 static const char *neighbour(const struct found *found, size_t n, const char *path)
 {
 	const char *class = strstr(path, "/infiniband_verbs/");
+	size_t low = 0, high = n, len = class ? (size_t)(class - path) : 0;
 	_cleanup_free_ char *prefix = NULL;
-	size_t low = 0, high = n;
 
 	if (!class)
 		return NULL;
-	prefix = xasprintf("%.*s/infiniband/", (int)(class - path), path);
+	prefix = xmalloc(len + sizeof("/infiniband/"));
+	memcpy(prefix, path, len);
+	memcpy(prefix + len, "/infiniband/", sizeof("/infiniband/"));
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (strcmp(found[middle].path, prefix) < 0)
+		if (strcmp(found[middle].path + 1, prefix) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == n || !starts_with(found[low].path, prefix) ||
-	    (low + 1 < n && starts_with(found[low + 1].path, prefix)))
+	if (low == n || !starts_with(found[low].path + 1, prefix) ||
+	    (low + 1 < n && starts_with(found[low + 1].path + 1, prefix)))
 		return NULL;
 	return found[low].name;
 }
@@ -389,18 +436,22 @@ static const char *neighbour(const struct found *found, size_t n, const char *pa
 static void read_uverbs_of(struct hw_dir *root, const struct found *found, size_t n,
 			   const char *name, const char *path, struct hw_machine *machine)
 {
-	_cleanup_free_ char *ibdev_file = xasprintf("%s/ibdev", path);
-	_cleanup_free_ char *dev_file = xasprintf("%s/dev", path), *ibdev = NULL, *dev = NULL;
+	_cleanup_free_ char *file = xmalloc(strlen(path) + sizeof("/ibdev"));
+	char *end = stpcpy(file, path);
 	const char *device = neighbour(found, n, path);
+	_cleanup_free_ char *ibdev = NULL, *dev = NULL;
 	struct hw_rdma *rdma;
 
-	if (!device)
-		device = ibdev = hw_dir_text(root, ibdev_file);
+	if (!device) {
+		memcpy(end, "/ibdev", sizeof("/ibdev"));
+		device = ibdev = hw_dir_text(root, file);
+	}
 	rdma = device ? find_device(machine, device) : NULL;
 	if (!rdma || rdma->uverbs)
 		return;
 	rdma->uverbs = xstrdup(name);
-	dev = hw_dir_text(root, dev_file);
+	memcpy(end, "/dev", sizeof("/dev"));
+	dev = hw_dir_text(root, file);
 	hw_parse_dev(dev, &rdma->uverbs_major, &rdma->uverbs_minor);
 }
 

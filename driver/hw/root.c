@@ -184,8 +184,13 @@ char *hw_attr(const struct hw_root *root, const char *dir, const char *name)
 
 int hw_dir_open(const struct hw_root *root, const char *path, struct hw_dir *ret)
 {
-	int fd = open_below(root, path, O_PATH | O_DIRECTORY);
+	int fd = -1;
 
+	/* Most paths come from links that were resolved by their text: no more are on the way. */
+	if (!root->live && !root->no_openat2)
+		fd = open_how(root->fd, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+	if (fd < 0 && (root->live || root->no_openat2 || errno == ELOOP))
+		fd = open_below(root, path, O_PATH | O_DIRECTORY);
 	if (root->recorder)
 		hw_record_exists(root, root->fd, path);
 	if (fd < 0)
@@ -341,28 +346,32 @@ char *hw_dir_link_path(const struct hw_dir *dir, const char *name)
 	return target ? hw_path_join(dir->path, target) : NULL;
 }
 
-char *hw_path_join(const char *dir, const char *target)
+/* Append the components of "path" to the first "len" bytes of "out"; the new length. */
+static size_t add_parts(char *out, size_t len, const char *path)
 {
-	size_t n = *target == '/' ? 0 : strlen(dir), m = strlen(target), len = 0;
-	_cleanup_free_ char *joined = xmalloc(n + m + 2);
-	char *out = xmalloc(n + m + 3);
+	while (*path) {
+		const char *end = strchrnul(path, '/');
+		size_t n = (size_t)(end - path);
 
-	memcpy(joined, dir, n);
-	joined[n] = '/';
-	memcpy(joined + n + 1, target, m + 1);
-	for (const char *p = joined; *(p += strspn(p, "/"));) {
-		size_t part = strcspn(p, "/");
-
-		if (part == 2 && p[0] == '.' && p[1] == '.') {
+		if (n == 2 && path[0] == '.' && path[1] == '.') {
 			while (len > 0 && out[--len] != '/')
 				;
-		} else if (part != 1 || p[0] != '.') {
+		} else if (n > 1 || (n == 1 && path[0] != '.')) {
 			out[len++] = '/';
-			memcpy(out + len, p, part);
-			len += part;
+			memcpy(out + len, path, n);
+			len += n;
 		}
-		p += part;
+		path = *end ? end + 1 : end;
 	}
+	return len;
+}
+
+char *hw_path_join(const char *dir, const char *target)
+{
+	char *out = xmalloc(strlen(dir) + strlen(target) + 3);
+	size_t len = *target == '/' ? 0 : add_parts(out, 0, dir);
+
+	len = add_parts(out, len, target);
 	if (len == 0)
 		out[len++] = '/';
 	out[len] = '\0';
