@@ -149,7 +149,7 @@ static int cmp_port(const void *a, const void *b)
 	return x->port < y->port ? -1 : x->port > y->port;
 }
 
-static void read_ports(struct hw_dir *dir, struct hw_rdma *rdma)
+static void read_ports(struct hw_dir *dir, bool gids, struct hw_rdma *rdma)
 {
 	struct strlist names = { 0 };
 
@@ -159,7 +159,7 @@ static void read_ports(struct hw_dir *dir, struct hw_rdma *rdma)
 		unsigned int number;
 
 		if (parse_uint(names.items[i], PORT_MAX, &number) == 0)
-			read_port(dir, number, NULL, true, rdma);
+			read_port(dir, number, NULL, gids, rdma);
 	}
 	strlist_done(&names);
 	if (rdma->n_ports)
@@ -188,7 +188,7 @@ static void fill_device(struct hw_dir *dir, const struct hw_machine *machine, st
 	rdma->sf_parent = hw_path_sf_parent(dir->path);
 	if (!rdma->bus_id && !rdma->sf_parent)
 		read_parent(dir, machine, rdma);
-	read_ports(dir, rdma);
+	read_ports(dir, true, rdma);
 }
 
 /* A VF is of the same chip as its PF: what is true of both is not read for each of 1,024 VFs. */
@@ -198,8 +198,11 @@ static void fill_vf(struct hw_dir *dir, const struct hw_rdma *pf, bool gids, str
 	rdma->fw_ver = xstrdup_null(pf->fw_ver);
 	rdma->board_id = xstrdup_null(pf->board_id);
 	rdma->hca_type = xstrdup_null(pf->hca_type);
-	for (size_t i = 0; i < pf->n_ports; i++)
-		read_port(dir, pf->ports[i].port, &pf->ports[i], gids, rdma);
+	/* In switchdev mode a PF has a port for each representor, too: those are not the VF's. */
+	if (pf->n_ports == 1)
+		read_port(dir, pf->ports[0].port, &pf->ports[0], gids, rdma);
+	else
+		read_ports(dir, gids, rdma);
 }
 
 static void rdma_done(struct hw_rdma *rdma)

@@ -292,6 +292,32 @@ static void test_rdma(void **state)
 	hw_free(machine);
 }
 
+/* The ports of a PF in switchdev mode are also those of its representors. */
+static void test_ports_of_vf(void **state)
+{
+	static const char vf[] = "pci0000:00/0000:03:00.1";
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+
+	(void)state;
+	add_nic(&b, FUNCTION, 0x1021, 0, "mlx5_0", "eth0", "0000:0000:0000:0001");
+	add_nic(&b, vf, 0x101e, 0, "mlx5_1", "eth1", "0000:0000:0000:0001");
+	buf_printf(&b,
+		   RDMA "/ports/1/state = 4: ACTIVE\n" RDMA "/ports/2/state = 4: ACTIVE\n" RDMA
+			"/ports/3/state = 4: ACTIVE\n"
+			"sys/devices/%s/physfn -> ../0000:03:00.0\n"
+			"sys/devices/%s/infiniband/mlx5_1/ports/1/state = 1: DOWN\n",
+		   vf, vf);
+	machine = read_machine(b.data);
+	buf_done(&b);
+	assert_int_equal(machine->n_rdma, 2);
+	assert_int_equal(machine->rdma[0].n_ports, 3);
+	assert_int_equal(machine->rdma[1].n_ports, 1);
+	assert_int_equal(machine->rdma[1].ports[0].port, 1);
+	assert_string_equal(machine->rdma[1].ports[0].state, "DOWN");
+	hw_free(machine);
+}
+
 static void test_net(void **state)
 {
 	struct buf b = { 0 };
@@ -459,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_port_type),
 		cmocka_unit_test(test_broken_function),
 		cmocka_unit_test(test_rdma),
+		cmocka_unit_test(test_ports_of_vf),
 		cmocka_unit_test(test_net),
 		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_gpus_and_dmi),
