@@ -15,9 +15,9 @@ struct hw_verbs_paths {
 };
 
 /*
- * Ask each device of machine->rdma that is no VF and no subfunction, once for what it is and the state of its ports:
- * answers are kept in the process.  A contradiction to sysfs is a warning that names both values,
- * and sysfs stays.  From one thread.
+ * Ask each device of machine->rdma that is no VF and no subfunction, once for what it is and the
+ * state of its ports: answers are kept in the process.  A contradiction to sysfs is a warning that
+ * names both values, and sysfs stays.  From one thread.
  */
 void hw_verbs_ask(const struct hw_verbs_paths *paths, struct hw_machine *machine);
 

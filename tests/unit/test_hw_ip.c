@@ -398,7 +398,8 @@ static void test_other_namespace(void **state)
 	(void)state;
 	if (!text)
 		skip();
-	assert_string_equal(text, "va kind veth\nknown 0 incomplete 0 warnings 1 "
+	assert_string_equal(text, "va kind veth\n"
+				  "known 0 incomplete 0 warnings 1 "
 				  "network-namespace\n");
 }
 
