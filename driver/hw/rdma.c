@@ -299,7 +299,8 @@ static void read_vfs(const struct hw_dir *list, const struct found *found, size_
 		pf = n_pfs ? bsearch(&key, pfs, n_pfs, sizeof(*pfs), cmp_bus_id) : NULL;
 		read_device(list, &found[i], pf ? *pf : NULL, machine);
 	}
-	qsort(machine->rdma, machine->n_rdma, sizeof(*machine->rdma), cmp_name);
+	if (machine->n_rdma)
+		qsort(machine->rdma, machine->n_rdma, sizeof(*machine->rdma), cmp_name);
 }
 
 static size_t find_devices(struct hw_dir *list, const struct strlist *names,
