@@ -73,6 +73,9 @@ static void test_stays(void **state)
 		"400 Gb/sec (4X NDR)",
 		"4: ACTIVE",
 		"231:192",
+		"00:11:22:33:44:55:66",
+		"xfe80::1",
+		"fe80::1x",
 		"00:00:00:00:00:00",
 		"ff:ff:ff:ff:ff:ff",
 		"0000:0000:0000:0000",
@@ -287,10 +290,10 @@ static void test_ip_texts(void **state)
 {
 	struct anonymiser *a = *state;
 	_cleanup_free_ char *host =
-		value(a, "twinrail/addresses", "eth0 10.1.0.0/31 scope global\n");
+		value(a, "twinrail/addresses", "eth0 10.1.0.0/24 scope global\n");
 	_cleanup_free_ char *route =
 		value(a, "twinrail/routes",
-		      "default via 10.1.0.0 dev eth0 metric 100\n10.1.0.0/31 dev eth0\n"
+		      "default via 10.1.0.0 dev eth0 metric 100\n10.1.0.0/24 dev eth0\n"
 		      "10.0.0.0/8 dev a\n::/0 dev b\n0.0.0.0/0 dev c\nfe80::/64 dev d\n");
 	_cleanup_free_ char *gid = text(a, "0000:0000:0000:0000:0000:ffff:0a01:0000");
 	_cleanup_free_ char *mapped = text(a, "::ffff:10.1.0.0"), *fact = NULL;
@@ -298,16 +301,17 @@ static void test_ip_texts(void **state)
 		a, "twinrail/neighbours", "10.1.0.0 dev eth0 lladdr a0:88:c2:01:02:03 PERMANENT\n");
 	unsigned int ip[4], net[4], hex[2];
 
-	assert_int_equal(sscanf(host, "eth0 10.%u.%u.%u/31 scope global\n", &ip[1], &ip[2], &ip[3]),
+	assert_int_equal(sscanf(host, "eth0 10.%u.%u.%u/24 scope global\n", &ip[1], &ip[2], &ip[3]),
 			 3);
 	fact = xasprintf("default via 10.%u.%u.%u dev eth0 metric 100\n", ip[1], ip[2], ip[3]);
 	assert_memory_equal(route, fact, strlen(fact));
-	assert_int_equal(sscanf(route + strlen(fact), "10.%u.%u.%u/31", &net[1], &net[2], &net[3]),
+	assert_int_equal(sscanf(route + strlen(fact), "10.%u.%u.%u/24", &net[1], &net[2], &net[3]),
 			 3);
 	/* The subnet has the address in it, and no bits behind its prefix. */
 	assert_int_equal(net[1], ip[1]);
 	assert_int_equal(net[2], ip[2]);
-	assert_int_equal(net[3], ip[3] & ~1U);
+	assert_int_equal(net[3], 0);
+	assert_int_not_equal(ip[3], 0);
 	assert_non_null(strstr(route, "\n10.0.0.0/8 dev a\n::/0 dev b\n0.0.0.0/0 dev c\n"
 				      "fe80::/64 dev d\n"));
 	assert_int_equal(sscanf(gid, "0000:0000:0000:0000:0000:ffff:%4x:%4x", &hex[0], &hex[1]), 2);
@@ -451,12 +455,10 @@ static void test_vpd(void **state)
 static void test_config(void **state)
 {
 	char in[0x120] = { 0 }, *out;
-	static const uint8_t caps[] = {
-		0x01, 0x00, 0x01, 0x11, /* 0x100: AER, next at 0x110 */
-		0,    0,    0,	  0,	0,    0,    0,	  0,
-		0,    0,    0,	  0,	0x03, 0x00, 0x01, 0x10, /* 0x110: serial, next at 0x100 */
-		0x03, 0x02, 0x01, 0x00, 0x03, 0xc2, 0x88, 0xa0
-	};
+	/* 0x100: AER, next at 0x10c; there the serial number, next at 0x100 */
+	static const uint8_t caps[] = { 0x01, 0x00, 0xc1, 0x10, 0,    0,    0,	  0,
+					0,    0,    0,	  0,	0x03, 0x00, 0x01, 0x10,
+					0x03, 0x02, 0x01, 0x00, 0x03, 0xc2, 0x88, 0xa0 };
 	_cleanup_free_ char *guid = text(*state, "a088:c203:0001:0203");
 	struct buf b = { 0 };
 	unsigned int g[8];
@@ -465,16 +467,16 @@ static void test_config(void **state)
 	anonymise_value(*state, "sys/devices/x/config", in, sizeof(in), &b);
 	assert_int_equal(b.len, sizeof(in));
 	out = b.data;
-	assert_memory_equal(out, in, 0x114);
+	assert_memory_equal(out, in, 0x110);
 	assert_int_equal(sscanf(guid, "%2x%2x:%2x%2x:%2x%2x:%2x%2x", &g[0], &g[1], &g[2], &g[3],
 				&g[4], &g[5], &g[6], &g[7]),
 			 8);
 	for (size_t i = 0; i < 8; i++)
-		assert_int_equal((uint8_t)out[0x114 + i], g[7 - i]);
-	assert_memory_equal(out + 0x11c, in + 0x11c, 4);
+		assert_int_equal((uint8_t)out[0x110 + i], g[7 - i]);
+	assert_memory_equal(out + 0x118, in + 0x118, 8);
 	buf_done(&b);
 	/* Lists that run in a circle or out of the space. */
-	memcpy(in + 0x110, "\x01\0\x01\x10", 4);
+	memcpy(in + 0x10c, "\x01\0\x01\x10", 4);
 	anonymise_value(*state, "config", in, sizeof(in), &b);
 	assert_memory_equal(b.data, in, sizeof(in));
 	buf_done(&b);
@@ -513,8 +515,8 @@ static void test_keys(void **state)
 	(void)state;
 	assert_string_equal(x, again);
 	assert_string_not_equal(x, y);
-	for (int i = 0; i < 8; i++) {
-		_cleanup_free_ char *serial = xasprintf("A%d", i), *out = NULL;
+	for (int i = 0; i < 100; i++) {
+		_cleanup_free_ char *serial = xasprintf("%c%d", 'A' + i / 10, i % 10), *out = NULL;
 
 		out = value(a, "serial_number", serial);
 		assert_string_not_equal(out, serial);

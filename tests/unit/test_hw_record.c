@@ -182,6 +182,27 @@ static void test_below_a_directory(void **state)
 			    "sys/devices/0000:00:01.0/net/eth0/speed!EINVAL\n");
 }
 
+/* Of the running machine, whose root is a path of one character. */
+static void test_live_root(void **state)
+{
+	struct hw_root root;
+	struct err err;
+	struct buf b = { 0 };
+	int fd = open("/proc/sys/kernel", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(hw_root_open("/", &root, &err), 0);
+	root.recorder = hw_recorder_new();
+	hw_record_file(&root, fd, "ostype", 0, "x\n", 2);
+	hw_recorder_each(root.recorder, add_line, &b);
+	assert_string_equal(b.data, "proc/sys/kernel/ostype = x\n");
+	buf_done(&b);
+	hw_recorder_free(root.recorder);
+	hw_root_close(&root);
+	close(fd);
+}
+
 /* A directory comes before what is in it, also where names have characters before the slash. */
 static void test_order(void **state)
 {
@@ -310,15 +331,11 @@ static void test_head(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_real_paths),
-		cmocka_unit_test(test_listing),
-		cmocka_unit_test(test_failed_lists),
-		cmocka_unit_test(test_seen_twice),
-		cmocka_unit_test(test_odd_links),
-		cmocka_unit_test(test_below_a_directory),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_written),
-		cmocka_unit_test(test_link_out_of_the_root),
+		cmocka_unit_test(test_real_paths),   cmocka_unit_test(test_listing),
+		cmocka_unit_test(test_failed_lists), cmocka_unit_test(test_seen_twice),
+		cmocka_unit_test(test_odd_links),    cmocka_unit_test(test_below_a_directory),
+		cmocka_unit_test(test_live_root),    cmocka_unit_test(test_order),
+		cmocka_unit_test(test_written),	     cmocka_unit_test(test_link_out_of_the_root),
 		cmocka_unit_test(test_head),
 	};
 
