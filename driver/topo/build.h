@@ -31,6 +31,7 @@ struct nic_facts {
 struct function_owns {
 	const struct hw_rdma *rdma;
 	const struct hw_netdev *link; /* of its first port */
+	size_t n_uplinks, n_representors;
 	int nic; /* index into inv->nics; TOPO_UNKNOWN: it is none */
 	bool in_lag; /* the RDMA device of another function serves its link, too */
 };

@@ -91,9 +91,14 @@ static void assign_devices(struct builder *b)
 			f->rdma = &m->rdma[i];
 	}
 	for (size_t i = 0; i < m->n_netdevs; i++) {
+		bool uplink = topo_is_uplink(&m->netdevs[i]);
+
 		f = topo_function(b, m->netdevs[i].bus_id);
-		if (f && topo_is_uplink(&m->netdevs[i]) &&
-		    (!f->link || is_better_link(&m->netdevs[i], f->link)))
+		if (!f)
+			continue;
+		f->n_uplinks += uplink;
+		f->n_representors += !uplink;
+		if (uplink && (!f->link || is_better_link(&m->netdevs[i], f->link)))
 			f->link = &m->netdevs[i];
 	}
 }
@@ -137,11 +142,25 @@ int topo_choose_gid(const struct topo_nic *nic, const struct topo_port *port)
 	return best;
 }
 
-static void add_ports(struct topo_nic *nic, const struct hw_rdma *rdma)
+/*
+ * In switchdev mode each representor is a port of the RDMA device, behind those of the uplinks: no
+ * port of the card, and its rate is nothing that the NIC has in addition.
+ */
+static size_t own_ports(const struct builder *b, const struct topo_nic *nic,
+			const struct hw_rdma *rdma)
 {
-	nic->ports = xcalloc(rdma->n_ports, sizeof(*nic->ports));
-	nic->n_ports = rdma->n_ports;
-	for (size_t i = 0; i < rdma->n_ports; i++) {
+	const struct function_owns *owns = topo_function(b, nic->bus_id);
+	bool more =
+		owns->n_representors > 0 && owns->n_uplinks > 0 && owns->n_uplinks < rdma->n_ports;
+
+	return more ? owns->n_uplinks : rdma->n_ports;
+}
+
+static void add_ports(const struct builder *b, struct topo_nic *nic, const struct hw_rdma *rdma)
+{
+	nic->n_ports = own_ports(b, nic, rdma);
+	nic->ports = xcalloc(nic->n_ports, sizeof(*nic->ports));
+	for (size_t i = 0; i < nic->n_ports; i++) {
 		const struct hw_rdma_port *from = &rdma->ports[i];
 		struct topo_port *port = &nic->ports[i];
 
@@ -295,6 +314,6 @@ void topo_add_nics(struct builder *b)
 	}
 	for (size_t i = 0; i < b->inv->n_nics; i++) {
 		set_pf(b, i);
-		add_ports(&b->inv->nics[i], b->nics[i].rdma); /* knows the children's GIDs */
+		add_ports(b, &b->inv->nics[i], b->nics[i].rdma); /* knows the children's GIDs */
 	}
 }

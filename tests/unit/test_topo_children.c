@@ -185,10 +185,17 @@ static void test_representors_and_ports(void **state)
 	add_netdev(&b, NIC, "a_rep");
 	buf_str(&b, "sys/devices/" NIC "/net/a_rep/phys_port_name = pf0vf0\n");
 	add_netdev(&b, NIC, "c_rep");
-	buf_str(&b, "sys/devices/" NIC "/net/c_rep/phys_port_name = c1pf0sf3\n");
+	buf_str(&b, "sys/devices/" NIC "/net/c_rep/phys_port_name = c1pf0sf3\n"
+		    "sys/devices/" NIC "/infiniband/mlx5_0/ports/1/state = 4: ACTIVE\n"
+		    "sys/devices/" NIC "/infiniband/mlx5_0/ports/2/state = 4: ACTIVE\n"
+		    "sys/devices/" NIC "/infiniband/mlx5_0/ports/3/state = 4: ACTIVE\n");
 	/* One function with two ports, one RDMA device. */
 	add_nic(&b, "pci0000:00/0000:00:04.0", 0x1003, 0, "mlx4_0", "b0", NULL);
 	add_netdev(&b, "pci0000:00/0000:00:04.0", "b1");
+	buf_str(&b,
+		"sys/devices/pci0000:00/0000:00:04.0/infiniband/mlx4_0/ports/1/state = 4: ACTIVE\n"
+		"sys/devices/pci0000:00/0000:00:04.0/infiniband/mlx4_0/ports/2/state = 4: "
+		"ACTIVE\n");
 	add_virtual(&b, "on_b1", "vlan", "b1");
 	add_virtual(&b, "on_rep", "vlan", "a_rep");
 	machine = read_machine(b.data);
@@ -200,6 +207,8 @@ static void test_representors_and_ports(void **state)
 	assert_int_equal(inv->n_nics, 2);
 	assert_string_equal(inv->nics[0].netdev, "z0");
 	assert_children(&inv->nics[0], "");
+	assert_int_equal(inv->nics[0].n_ports, 1); /* the others are the representors' */
+	assert_int_equal(inv->nics[1].n_ports, 2);
 	assert_string_equal(inv->nics[1].netdev, "b1");
 	assert_children(&inv->nics[1], "b0 port - -;on_b1 vlan - -;");
 	inventory_unref(inv);
