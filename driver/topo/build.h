@@ -89,7 +89,7 @@ const struct hw_pci **topo_sorted_functions(const struct hw_machine *machine);
 
 /* NULL: no such function. */
 struct function_owns *topo_function(const struct builder *b, const char *bus_id);
-/* A link that is made on another one and belongs to the NIC below: "vlan", "macvlan", …  NULL: no. */
+/* Kinds of links that are made on another one and belong to the NIC below; NULL: no. */
 bool topo_is_child_kind(const char *kind);
 /* The link of a port, not the representor of a VF or subfunction. */
 bool topo_is_uplink(const struct hw_netdev *netdev);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the API takes of a device, counted on every recorded machine.  Run in the project's folder. */
+/* Devices of every recorded machine against the API's limits; runs in the project's folder. */
 #include "test_topo_machine.h"
 
 #include <glob.h>
@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "publish/publish.h"
 
-/* Fields of docs/design.md §6 that change while nothing is plugged in: topo has them, slices not. */
+/* What changes while nothing is plugged in: topo has it, slices not. */
 static const char *const volatile_words[] = { "link-degraded", "GT/s", "acsRedirect",
 					      "iommuGroup" };
 

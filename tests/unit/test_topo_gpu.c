@@ -124,7 +124,7 @@ static void test_switch_and_inline_class(void **state)
 	free(add_group_nic(&b, 0, "03:00.0", 0x1021, NULL, NULL));
 	assert_class(&b, CLASS_SWITCH);
 
-	/* Root port, the switch inside a ConnectX, on it the NIC and a second switch with the GPU. */
+	/* The switch inside a ConnectX carries its NIC and a second switch with the GPU. */
 	add_bridge(&b, "pci0000:00/0000:00:00.0", 0x10de, 0x22b1);
 	add_bridge(&b, "pci0000:00/0000:00:00.0/0000:01:00.0", 0x15b3, 0x197c);
 	add_bridge(&b, "pci0000:00/0000:00:00.0/0000:01:00.0/0000:02:00.0", 0x15b3, 0x197c);
