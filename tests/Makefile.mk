@@ -44,8 +44,17 @@ demo-clean: ## take the demonstration's cluster down
 	@tests/cluster/lab down
 
 bench: all $(BUILD)/bench/floor $(BUILD)/bench/discover ## measure against the budgets of docs/design.md
-	@echo "discovery of 8 PFs with 1,024 VFs, ms: $$($(BUILD)/bench/discover)"
+	@$(BUILD)/bench/discover
+	@$(BUILD)/bench/discover --rescan 10000
+	@tests/bench/callgrind $(BUILD)/bench/discover
 	@tests/cluster/bench
+
+bench-discover: $(BUILD)/bench/discover ## how long the machine is read, and that memory does not grow
+	@$<
+	@$< --rescan 10000
+
+bench-callgrind: $(BUILD)/bench/discover ## count the instructions of a scan and compare with those kept
+	@tests/bench/callgrind $<
 
 $(BUILD)/bench/%: tests/bench/%.c $(LIB)
 	$(Q)mkdir -p $(@D); echo "  LD    $@"; $(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -72,4 +81,4 @@ deploy: ## render deploy/ from the Helm chart
 	@deploy/render
 
 .PHONY: deps deps-arm64 test test-unit test-fixtures test-integration test-arm64 test-cluster test-qemu lint fmt \
-	demo demo-clean bench test-fuzz fuzz-long fuzz-targets image deploy
+	demo demo-clean bench bench-discover bench-callgrind test-fuzz fuzz-long fuzz-targets image deploy
