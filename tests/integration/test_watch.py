@@ -16,6 +16,7 @@ import ctypes
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -324,6 +325,9 @@ def test_idle():
 def main():
     if not os.access(TWINRAIL, os.X_OK):
         sys.exit(f"{TWINRAIL} is not there: make")
+    if not shutil.which("ip"):
+        print("skipped: the program ip (iproute2) is missing: apt-get install iproute2")
+        return 77
     if not enter():
         print("skipped: this user may not make network namespaces; run as root")
         return 77
