@@ -155,7 +155,8 @@ static bool is_served(const struct builder *b, const struct topo_nic *nic,
 	const struct function_owns *owns = topo_function(b, link->bus_id);
 	const struct hw_pci *pci = link->bus_id ? hw_find_pci(b->machine, link->bus_id) : NULL;
 
-	if (!owns || owns->rdma || owns->link != link || !streq_null(link->master, own->master))
+	if (!owns || !pci || owns->rdma || owns->link != link ||
+	    !streq_null(link->master, own->master))
 		return false;
 	return pci->vendor == nic->vendor_id && pci->device == nic->device_id &&
 	       (bus_id_same_slot(pci->bus_id, nic->bus_id) ||
