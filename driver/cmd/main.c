@@ -13,7 +13,7 @@ static const struct command {
 	{ "topo", cmd_topo, "show the topology of this node" },
 	{ "explain", cmd_explain, "explain the path between a GPU and a NIC" },
 	{ "slices", cmd_slices, "show the ResourceSlices this node would publish" },
-	{ "snapshot", cmd_snapshot, "unpack a recorded machine into a directory for --root" },
+	{ "snapshot", cmd_snapshot, "record this machine as a text file, or unpack one" },
 };
 
 static void usage(FILE *out)

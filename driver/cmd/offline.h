@@ -7,8 +7,8 @@
 /* What the commands share that show a machine and need no cluster. */
 
 /*
- * Read the machine below "root" and build its model: a new reference.  NULL: it cannot be read, and
- * the reason is on stderr after the name of the command.
+ * Read the machine below "root", or a recorded one when "root" is a file, and build its model: a new
+ * reference.  NULL: it cannot be read, and the reason is on stderr after the name of the command.
  */
 struct inventory *offline_inventory(const char *command, const char *root,
 				    const struct topo_options *options);

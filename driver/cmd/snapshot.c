@@ -47,8 +47,8 @@ int cmd_snapshot(int argc, char **argv)
 			"replaced unless --raw is\ngiven: equal ones by equal ones, so the "
 			"topology "
 			"stays what it is.  Run as root, or vital\nproduct data and most of "
-			"configuration space are missing.  \"twinrail topo --root DIR\" shows "
-			"an\nunpacked machine.\n",
+			"configuration space are missing.  \"twinrail topo --root FILE\" shows a\n"
+			"recorded machine, as it does with the DIR of an unpacked one.\n",
 		.table = table,
 		.n = ARRAY_SIZE(table),
 		.min_operands = 1,

@@ -214,6 +214,8 @@ bool hw_dir_has(const struct hw_dir *dir, const char *name)
 {
 	struct stat st;
 
+	if (dir->root->recorder)
+		hw_record_link(dir->root, dir->fd, name);
 	return fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 

@@ -21,7 +21,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from kubelet import TOP, TWINRAIL, run_tests
 
 MACHINES = sorted((TOP / "tests/fixtures").glob("*.machine"))
-KEPT = tempfile.TemporaryDirectory(prefix="twr-")  # pylint: disable=consider-using-with
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # thousands of small files
+KEPT = tempfile.TemporaryDirectory(prefix="twr-", dir=MEMORY)  # pylint: disable=consider-using-with
 KEYS = {"uuid", "gid", "nvlinkDomain"}  # of "topo -o json": what anonymising may change
 LINE = re.compile(r"(?P<path>\S+?)(?P<slash>/?)(?: (?P<op>=|->|:|!)(?: (?P<value>.*))?)?")
 UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.I)
@@ -29,8 +30,8 @@ IP = re.compile(r"(?<![\w.:])(?:\d+(?:\.\d+){3}|[0-9a-f]*:[0-9a-f:.]*:[0-9a-f.]*
 MAC = re.compile(r"(?<![0-9a-f:])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![0-9a-f:])", re.I)
 
 
-def twinrail(*args, code=0):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TWINRAIL_")}
+def twinrail(*args, code=0, **more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TWINRAIL_")} | more
     done = subprocess.run(
         [TWINRAIL, *map(str, args)], capture_output=True, text=True, timeout=120, env=env, check=False
     )
@@ -40,7 +41,7 @@ def twinrail(*args, code=0):
 
 @contextlib.contextmanager
 def folder():
-    with tempfile.TemporaryDirectory(prefix="twr-") as d:
+    with tempfile.TemporaryDirectory(prefix="twr-", dir=MEMORY) as d:
         yield pathlib.Path(d)
 
 
@@ -294,6 +295,23 @@ def test_file():
         raw = twinrail("snapshot", "--raw", "--root", root, "-")
         assert "\n# Raw: " in raw and "# Host" not in raw and "# Date" not in raw
         assert sorted(p.name for p in d.iterdir()) == ["m", "root", "root.machine"]
+
+
+def test_file_as_root():
+    """The commands that show a machine take its recording, too; nothing of it stays behind."""
+    gb300, tmp = TOP / "tests/fixtures/gb300.machine", {}
+    with folder() as d:
+        root = unpack(gb300.read_text(encoding="utf-8"), d, "root")
+        (d / "tmp").mkdir()
+        tmp["TMPDIR"] = str(d / "tmp")
+        for command in (["topo", "-o", "json"], ["slices", "--node-name", "n"]):
+            assert twinrail(*command, "--root", gb300, **tmp) == twinrail(*command, "--root", root)
+        (d / "bad").write_text("sys/a = 1\nsys/b ? 2\n")
+        error = twinrail("topo", "--root", d / "bad", code=2, **tmp)
+        assert f"{d / 'bad'} line 2: " in error, error
+        assert not list((d / "tmp").iterdir())
+        error = twinrail("topo", "--root", gb300, code=2, TMPDIR=str(d / "none"))
+        assert str(d / "none") in error and "TMPDIR" in error, error
 
 
 def test_live():
