@@ -119,6 +119,8 @@ static inline char *grow_name(struct growing *g, const char *form)
 
 		if (streq(form, "gpuNrdmaM"))
 			name = xasprintf("gpu%urdma%u", n / 2, n % 2);
+		else if (streq(form, "gpuNipvlanM")) /* of the few virtual links, at most 8 */
+			name = xasprintf("gpu%uipvlan%u", n % 8 / 2, n % 2);
 		else if (n < 4 && !one_in(g->c, 4))
 			name = xstrdup(form);
 		else
@@ -422,7 +424,7 @@ static inline void grow_virtual(struct growing *g)
 		_cleanup_free_ char *bus_id = n_real ? xstrdup_null(m->netdevs[of].bus_id) : NULL;
 		bool representor = kind && streq(kind, "representor");
 		struct hw_netdev *netdev =
-			grow_netdev(g, kind && streq(kind, "ipvlan") ? "gpu0ipvlan0" : "virt",
+			grow_netdev(g, kind && streq(kind, "ipvlan") ? "gpuNipvlanM" : "virt",
 				    representor ? bus_id : NULL);
 
 		if (representor)
