@@ -140,7 +140,8 @@ static void see(struct seen *s, const struct hw_machine *m)
 	for (size_t i = m->n_netdevs; i-- > 0;) {
 		size_t function = function_of(m, &m->netdevs[i], 0);
 
-		if (function == NONE)
+		/* Representors come and go with their VFs. */
+		if (function == NONE || (m->netdevs[i].bus_id && !topo_is_uplink(&m->netdevs[i])))
 			continue;
 		s->next_netdev[i] = s->groups[function].netdev;
 		s->groups[function].netdev = i;
@@ -298,22 +299,26 @@ static void show(struct facts *f, const struct seen *s, const struct group *g,
 		 const struct devices *before)
 {
 	struct hw_machine *v = &f->view;
+	bool link_hidden = false;
 
 	make_room(f, s->machine, before);
 	*array_push(f->added, f->n_added, f->cap_added) = *before;
-	for (size_t i = 0; i < before->n_netdevs; i++)
+	for (size_t i = 0; i < before->n_netdevs; i++) {
+		if (shows_link(s, g, &before->netdevs[i]))
+			continue;
+		link_hidden = link_hidden || before->netdevs[i].bus_id;
 		/* Another device may have taken the name since. */
-		if (!shows_link(s, g, &before->netdevs[i]) &&
-		    !hw_find_netdev(s->machine, before->netdevs[i].name))
+		if (!hw_find_netdev(s->machine, before->netdevs[i].name))
 			v->netdevs[v->n_netdevs++] = before->netdevs[i];
+	}
 	for (size_t i = 0; i < before->n_rdma; i++) {
 		const struct hw_rdma *now = shown_device(s, g, &before->rdma[i]);
 
-		if (now) {
+		if (now && link_hidden) {
 			/* GIDs lose the names of links, the link may train anew. */
 			v->rdma[now - s->machine->rdma].ports = before->rdma[i].ports;
 			v->rdma[now - s->machine->rdma].n_ports = before->rdma[i].n_ports;
-		} else if (!has_rdma(v, before->rdma[i].name)) {
+		} else if (!now && !has_rdma(v, before->rdma[i].name)) {
 			v->rdma[v->n_rdma++] = before->rdma[i];
 		}
 	}

@@ -26,7 +26,7 @@ static bool is_held(const char *bus_id, void *data)
 }
 
 struct parts {
-	bool no_link, no_rdma, no_child, other_driver, gone, taken_name;
+	bool no_link, no_rdma, no_child, other_driver, gone, taken_name, port_down, representor;
 	const char *link; /* its name; NULL: gpu0rdma0 */
 	const char *child; /* its name; NULL: kid */
 };
@@ -54,7 +54,7 @@ static struct hw_machine *machine_of(struct parts parts)
 			"sys/class/infiniband_verbs/uverbs7/dev = 231:199\n");
 		/* In a pod the link is trained anew, and its GIDs have no link here. */
 		buf_printf(&b, "sys/devices/" NIC "/infiniband/mlx5_0/ports/1/state = %s\n",
-			   parts.no_link ? "1: DOWN" : "4: ACTIVE");
+			   parts.no_link || parts.port_down ? "1: DOWN" : "4: ACTIVE");
 		if (!parts.no_link)
 			buf_printf(&b,
 				   "sys/devices/" NIC "/infiniband/mlx5_0/ports/1/gids/3 = "
@@ -69,6 +69,10 @@ static struct hw_machine *machine_of(struct parts parts)
 		add_netdev(&b, NIC, link);
 		buf_printf(&b, "sys/devices/" NIC "/net/%s/operstate = up\n", link);
 		buf_printf(&b, "sys/devices/" NIC "/net/%s/ifindex = 7\n", link);
+	}
+	if (parts.representor) {
+		add_netdev(&b, NIC, "rep");
+		buf_str(&b, "sys/devices/" NIC "/net/rep/phys_port_name = pf0vf0\n");
 	}
 	if (parts.taken_name)
 		buf_str(&b, "sys/class/net/gpu0rdma0 -> ../../devices/virtual/net/gpu0rdma0\n"
@@ -175,6 +179,29 @@ static void test_taken_name(void **state)
 	assert_int_equal(facts_hidden(facts), 1);
 	assert_null(hw_find_netdev(view, "gpu0rdma0")->bus_id);
 	assert_int_equal(view->n_netdevs, machine->n_netdevs + 1); /* the child */
+	hw_free(machine);
+	facts_free(facts);
+}
+
+/* What is seen of a held function counts: a port that is down, representors that went. */
+static void test_what_is_seen(void **state)
+{
+	static const struct parts down = { .no_child = true, .port_down = true };
+	struct hold hold = { .bus_id = "*" };
+	struct facts *facts = facts_new(BOOT);
+	struct hw_machine *machine;
+	const struct hw_machine *view;
+
+	(void)state;
+	free(topology(facts, (struct parts){ .representor = true }, &hold));
+	free(topology(facts, (struct parts){ 0 }, &hold));
+	assert_int_equal(facts_hidden(facts), 0);
+	machine = machine_of(down);
+	view = facts_apply(facts, machine, is_held, &hold);
+	assert_int_equal(facts_hidden(facts), 1);
+	assert_non_null(hw_find_netdev(view, "kid"));
+	assert_string_equal(view->rdma[0].name, "mlx5_0");
+	assert_string_equal(view->rdma[0].ports[0].state, "DOWN");
 	hw_free(machine);
 	facts_free(facts);
 }
@@ -345,10 +372,11 @@ static void test_round_trip(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hidden),	  cmocka_unit_test(test_truth),
-		cmocka_unit_test(test_not_held),  cmocka_unit_test(test_taken_name),
-		cmocka_unit_test(test_back),	  cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_malformed), cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_hidden),	     cmocka_unit_test(test_truth),
+		cmocka_unit_test(test_not_held),     cmocka_unit_test(test_taken_name),
+		cmocka_unit_test(test_what_is_seen), cmocka_unit_test(test_back),
+		cmocka_unit_test(test_restart),	     cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_round_trip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
