@@ -50,7 +50,7 @@ static int read_machine(const char *root, struct hw_machine **ret, struct err *e
 struct inventory *offline_inventory(const char *command, const char *root,
 				    const struct topo_options *options)
 {
-	struct hw_machine *machine;
+	struct hw_machine *machine = NULL;
 	struct inventory *inv;
 	struct err err = { 0 };
 

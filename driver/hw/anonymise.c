@@ -293,7 +293,7 @@ static void add_switch_id(struct anonymiser *a, const char *data, size_t len, st
 	buf_add(out, data + n, len - n);
 }
 
-/* amdgpu: "unique_id" is hexadecimal; "unique_id 123" of KFD's properties is the same in decimal. */
+/* amdgpu's "unique_id" is hexadecimal; "unique_id 12" of KFD's properties is the same in decimal. */
 static void add_unique_id(struct anonymiser *a, const char *data, size_t len, struct buf *out)
 {
 	_cleanup_free_ char *text = xstrndup(data, body(data, len));

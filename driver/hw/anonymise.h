@@ -11,8 +11,8 @@
 /*
  * Replacing what identifies a machine in a recording, so that relations stay: equal values are
  * replaced equally, and
- *	- a GUID or GID that was made from a MAC address (EUI-64, or 0300 in the middle) is made from
- *	  the replaced one; the interface part of a GID is replaced as a GUID is;
+ *	- a GUID or GID that was made from a MAC address (EUI-64, or 0300 in the middle) is
+ *	  made from the replaced one; the interface part of a GID is replaced as a GUID is;
  *	- IP addresses keep the prefixes that they share and their scope: private stays private (in
  *	  the same block), ULA ULA, link-local link-local; default, unspecified and loopback stay;
  *	- a serial number keeps its length and where it has digits and letters.

@@ -37,7 +37,7 @@ struct hw_machine *hw_free(struct hw_machine *machine); /* NULL is fine; returns
 
 struct hw_snapshot_options {
 	bool raw; /* replace nothing */
-	const char *seed; /* equal seeds replace equally; NULL: nobody can find out what was there */
+	const char *seed; /* equal ones replace equally; NULL: a random key, which nobody has */
 };
 
 /*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Recording a machine through its readers; over all fixtures: tests/integration/test_snapshot.py. */
+/* Recording through the readers; tests/integration/test_snapshot.py has all fixtures. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
