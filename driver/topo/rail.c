@@ -195,21 +195,19 @@ static bool wants_rail(const struct builder *b, size_t nic)
 	       topo_nearest_path(b, nic) <= PATH_PHB;
 }
 
-/* The only GPU that is as near; TOPO_UNKNOWN when there are several. */
-static int nearest_gpu(const struct builder *b, size_t nic)
+/* The lowest of several that are equally near. */
+static size_t nearest_gpu(const struct builder *b, size_t nic)
 {
 	const struct topo_pair *best = NULL;
-	int found = TOPO_UNKNOWN;
+	size_t found = 0;
 
 	for (size_t g = 0; g < b->inv->n_gpus; g++) {
 		const struct topo_pair *pair = inventory_pair(b->inv, g, nic);
 
-		if (best && pair->path == best->path && pair->hops == best->hops) {
-			found = TOPO_UNKNOWN;
-		} else if (!best || pair->path < best->path ||
-			   (pair->path == best->path && pair->hops < best->hops)) {
+		if (!best || pair->path < best->path ||
+		    (pair->path == best->path && pair->hops < best->hops)) {
 			best = pair;
-			found = (int)g;
+			found = g;
 		}
 	}
 	return found;
@@ -228,15 +226,13 @@ static void rails_by_root(struct builder *b)
 
 	for (size_t i = 0; i < inv->n_nics; i++) {
 		_cleanup_free_ char *root = NULL;
-		int gpu;
 
 		if (!wants_rail(b, i))
 			continue;
 		root = effective_root(b, i);
-		gpu = nearest_gpu(b, i);
-		if (!root || gpu < 0)
+		if (!root)
 			return;
-		per_gpu[gpu]++;
+		per_gpu[nearest_gpu(b, i)]++;
 		list[n++] = (struct candidate){ (int)i, root_number(root) };
 	}
 	for (size_t g = 0; g < inv->n_gpus; g++)

@@ -60,7 +60,7 @@ static bool use_node_addresses(struct usage *u, const struct strlist *texts)
 			continue;
 		for (size_t k = 0; k < ip->n_addresses; k++) {
 			if (!ip_prefix_parse(ip->addresses[k].address, &own) ||
-			    own.family != node.family || !ip_prefix_contains(&own, &node))
+			    !ip_prefix_contains(&own, &node))
 				continue;
 			found = true;
 			use_link(u, ip->addresses[k].netdev, "node-address");

@@ -242,6 +242,9 @@ static void test_names_of_children(void **state)
 	static const char vlan[] = "sys/class/net/rdma3 -> ../../devices/virtual/net/rdma3\n"
 				   "sys/devices/virtual/net/rdma3/uevent = DEVTYPE=vlan\n"
 				   "sys/devices/virtual/net/rdma3/lower_eth0 -> x\n";
+	static const char other_vlan[] = "sys/class/net/mv3 -> ../../devices/virtual/net/mv3\n"
+					 "sys/devices/virtual/net/mv3/uevent = DEVTYPE=vlan\n"
+					 "sys/devices/virtual/net/mv3/lower_eth0 -> x\n";
 	static const char macvlan[] = "sys/class/net/mv3 -> ../../devices/virtual/net/mv3\n"
 				      "sys/devices/virtual/net/mv3/uevent = DEVTYPE=macvlan\n"
 				      "sys/devices/virtual/net/mv3/lower_eth0 -> x\n";
@@ -249,6 +252,8 @@ static void test_names_of_children(void **state)
 	(void)state;
 	assert_rails(named((const char *[]){ "eth0" }, 1, vlan), (int[]){ -1 }, NULL,
 		     "rail-unknown");
+	assert_rails(named_with((const char *[]){ "eth0" }, 1, other_vlan, &options), (int[]){ -1 },
+		     NULL, "rail-unknown");
 	assert_rails(named_with((const char *[]){ "eth0" }, 1, macvlan, &options), (int[]){ 3 },
 		     "netdev-name", "rail-gap");
 	platforms_free(own);

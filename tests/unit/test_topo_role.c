@@ -221,6 +221,13 @@ static void test_node_address(void **state)
 	assert_false(has_warning(inv, "own-nic-unknown"));
 	assert_roles(inv, "RFF", "node-address");
 	strlist_done(&node);
+	/* A node that is known by its address needs no default route. */
+	strlist_add(&node, "10.0.0.1");
+	assert_withheld(two_far(addresses, NULL), true, false);
+	inv = two_far(addresses, &options);
+	assert_string_equal(inv->nics[1].role_source, "node-address");
+	assert_withheld(inv, false, false);
+	strlist_done(&node);
 	strlist_add(&node, "10.0.0.9"); /* of no link */
 	assert_roles(three(addresses, &options), "RRR", NULL);
 	strlist_done(&node);
