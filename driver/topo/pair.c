@@ -62,7 +62,7 @@ static size_t collect_units(struct builder *b, struct unit *units)
 		struct unit *unit = &units[n];
 
 		/* VFs with a visible PF follow that. */
-		if (b->nics[i].pf >= 0 || nic->role == ROLE_FRONTEND)
+		if (b->nics[i].pf >= 0 || nic->role == ROLE_FRONTEND || nic->excluded)
 			continue;
 		*unit = (struct unit){ .members = &unit->self, .n = 1, .self = (int)i };
 		if (card && card->atomic) {
