@@ -156,8 +156,6 @@ static bool read_parts(struct agent *a, unsigned int *parts)
 	int r;
 
 	*parts |= d->owed | (d->machine ? d->machine->incomplete : HW_PART_ALL);
-	if (*parts & HW_PART_NET)
-		*parts |= HW_PART_IP; /* the kernel's routing knows kinds of links, too */
 	if (d->machine)
 		r = hw_read_again(a->options.root, *parts, d->machine, &err);
 	else

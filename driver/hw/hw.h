@@ -28,8 +28,8 @@ int hw_read(const char *root, struct hw_machine **ret, struct err *err)
 	__attribute__((warn_unused_result));
 
 /*
- * Read some parts again, in place; the others, with their warnings, stay as they are.  On error (an
- * unreadable root) the machine is as before.
+ * Read some parts again, in place; the others, with their warnings, stay as they are (with
+ * HW_PART_NET comes HW_PART_IP).  On error (an unreadable root) the machine is as before.
  */
 int hw_read_again(const char *root, unsigned int parts, struct hw_machine *machine, struct err *err)
 	__attribute__((warn_unused_result));

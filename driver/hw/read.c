@@ -97,6 +97,8 @@ int hw_read_recorded(const char *root, unsigned int parts, struct hw_recorder *r
 
 	if (code < 0)
 		return code;
+	if (parts & HW_PART_NET)
+		parts |= HW_PART_IP; /* which also tells kinds of links */
 	clear(machine, parts);
 	r.exhausted = &exhausted;
 	r.recorder = recorder;

@@ -144,6 +144,37 @@ static void test_links(void **state)
 	hw_free(machine);
 }
 
+/* Reading parts again: what others found stays, and a lost root changes nothing. */
+static void test_read_again(void **state)
+{
+	char *dir = unpack("sys/class/net/eth0 -> ../../devices/virtual/net/eth0\n"
+			   "sys/devices/virtual/net/eth0/mtu = 1500\n"
+			   "twinrail/links = eth0 kind veth\n"
+			   "twinrail/routes = default dev eth0\\nwrong\n");
+	_cleanup_free_ char *mtu = xasprintf("%s/sys/devices/virtual/net/eth0/mtu", dir);
+	struct hw_machine *machine = NULL;
+	struct err err = { 0 };
+	size_t warnings;
+
+	(void)state;
+	assert_int_equal(hw_read(dir, &machine, &err), 0);
+	warnings = machine->n_warnings;
+	assert_true(warnings >= 1);
+	assert_int_equal(file_write_atomic(mtu, "9000\n", 5, 0600, 0, &err), 0);
+	assert_int_equal(hw_read_again(dir, HW_PART_RDMA, machine, &err), 0);
+	assert_int_equal(machine->netdevs[0].mtu, 1500);
+	assert_int_equal(hw_read_again(dir, HW_PART_NET, machine, &err), 0);
+	assert_int_equal(machine->netdevs[0].mtu, 9000);
+	assert_string_or_null(machine->netdevs[0].kind, "veth");
+	assert_int_equal(machine->n_warnings, warnings);
+	assert_int_equal(machine->default_routes.n, 1);
+	remove_tree(dir);
+	assert_int_equal(hw_read_again("/nonexistent", HW_PART_ALL, machine, &err), -ENOENT);
+	assert_string_or_null(machine->netdevs[0].kind, "veth");
+	assert_int_equal(machine->n_warnings, warnings);
+	hw_free(machine);
+}
+
 static struct hw_machine *with_routes(const char *routes, const char *rules)
 {
 	_cleanup_free_ char *text =
@@ -409,9 +440,9 @@ int main(void)
 		cmocka_unit_test(test_addresses),	cmocka_unit_test(test_routes),
 		cmocka_unit_test(test_rules),		cmocka_unit_test(test_neighbours),
 		cmocka_unit_test(test_bounds),		cmocka_unit_test(test_links),
-		cmocka_unit_test(test_default_routes),	cmocka_unit_test(test_order),
-		cmocka_unit_test(test_kernel),		cmocka_unit_test(test_nexthop_objects),
-		cmocka_unit_test(test_other_namespace),
+		cmocka_unit_test(test_read_again),	cmocka_unit_test(test_default_routes),
+		cmocka_unit_test(test_order),		cmocka_unit_test(test_kernel),
+		cmocka_unit_test(test_nexthop_objects), cmocka_unit_test(test_other_namespace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
