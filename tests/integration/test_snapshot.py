@@ -26,6 +26,10 @@ KEPT = tempfile.TemporaryDirectory(prefix="twr-", dir=MEMORY)  # pylint: disable
 KEYS = {"uuid", "gid", "nvlinkDomain"}  # of "topo -o json": what anonymising may change
 LINE = re.compile(r"(?P<path>\S+?)(?P<slash>/?)(?: (?P<op>=|->|:|!)(?: (?P<value>.*))?)?")
 UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.I)
+SCOPES = list(map(ipaddress.ip_network, [
+    "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/4",
+    "2000::/3", "fc00::/8", "fd00::/8", "fe80::/10", "ff00::/8",
+]))  # fmt: skip
 IP = re.compile(r"(?<![\w.:])(?:\d+(?:\.\d+){3}|[0-9a-f]*:[0-9a-f:.]*:[0-9a-f.]*)(?![\w.:])")
 MAC = re.compile(r"(?<![0-9a-f:])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![0-9a-f:])", re.I)
 
@@ -252,9 +256,7 @@ def relations(recording):
     found["in network"] = [(i, k) for i, n in enumerate(nets) for k, a in enumerate(hosts) if a in n]
     found["networks"] = [(n.version, n.prefixlen) for n in nets]
     found["equal hosts"] = [(i, k) for (i, a), (k, b) in itertools.combinations(enumerate(hosts), 2) if a == b]
-    found["scope"] = [
-        (a.version, a.is_private and a.packed[0], a.is_link_local, a.is_loopback, a.is_multicast) for a in hosts
-    ]
+    found["scope"] = [[n for n in SCOPES if a in n] for a in hosts]
     return found
 
 

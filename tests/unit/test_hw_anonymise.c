@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "hw/anonymise.h"
 #include "hw/anonymise_map.h"
+#include "hw/vpd.h"
 
 /* What the content of the file "path" becomes; malloc'ed. */
 static char *value(struct anonymiser *a, const char *path, const char *data)
@@ -451,6 +452,48 @@ static void test_vpd(void **state)
 	assert_memory_equal(out, "\x90\x06\0SN\x03\xff\xff\xff\x78", 10);
 }
 
+static unsigned int next_random(unsigned int *state)
+{
+	*state = *state * 1103515245 + 12345; /* any series does */
+	return *state >> 16;
+}
+
+/* Whatever the bytes are: what can be parsed still can, with as many keywords, and else not. */
+static void test_vpd_like_before(void **state)
+{
+	static const char good[] = "\x82\x04\0Card\x90\x1d\0"
+				   "SN\x04"
+				   "AB12"
+				   "V3\x08"
+				   "ec1f3ab5"
+				   "SN\x05"
+				   "AB12 RV\0"
+				   "\x78\x91\x06\0YA\x03T-1\x78";
+	unsigned int random = 1, parsed = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		char in[sizeof(good)], out[sizeof(good)];
+		size_t len = sizeof(good) - 1 - next_random(&random) % 4;
+		struct vpd before = { 0 }, after = { 0 };
+		int r;
+
+		memcpy(in, good, sizeof(good));
+		for (unsigned int k = next_random(&random) % 3; k > 0; k--)
+			in[next_random(&random) % len] = (char)next_random(&random);
+		vpd(*state, in, len, out);
+		r = vpd_parse(in, len, &before);
+		parsed += r == 0;
+		assert_int_equal(vpd_parse(out, len, &after), r);
+		assert_int_equal(before.sn ? strlen(before.sn) : 0,
+				 after.sn ? strlen(after.sn) : 0);
+		assert_int_equal(before.v3 ? strlen(before.v3) : 0,
+				 after.v3 ? strlen(after.v3) : 0);
+		vpd_done(&before);
+		vpd_done(&after);
+	}
+	assert_in_range(parsed, 5000, 19000);
+}
+
 /* A Device Serial Number is the EUI-64 of the card. */
 static void test_config(void **state)
 {
@@ -544,6 +587,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_named_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_switch_id, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_vpd, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_vpd_like_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_config, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_binary, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keys, setup, teardown),
