@@ -297,16 +297,17 @@ static bool fill_function(struct hw_dir *dir, struct hw_machine *machine, struct
 	pci->physfn = hw_dir_link_base(dir, "physfn");
 	/* The address of a PF is before those of its VFs. */
 	pf = pci->physfn ? hw_find_pci(machine, pci->physfn) : NULL;
-	if (pf) {
+	if (pf)
 		read_vf(dir, pf, pci, scan);
-	} else {
+	else
 		read_ids(dir, pci);
-		pci->iommu_group = read_iommu_group(dir);
-	}
 	if (!ids_ok(pci))
 		return false;
-	if (!pf && (is_bridge(pci) || is_device(pci)))
+	if (pf)
+		return true;
+	if (is_bridge(pci) || is_device(pci))
 		read_device(dir, machine, pci, scan);
+	pci->iommu_group = read_iommu_group(dir);
 	return true;
 }
 

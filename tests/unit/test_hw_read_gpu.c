@@ -53,7 +53,8 @@ static void test_nvidia(void **state)
 	}
 	machine = read_buf(&b);
 	assert_int_equal(machine->n_gpus, 3 + ARRAY_SIZE(no_uuids));
-	assert_non_null(gpu_of(machine, "0000:9b:00.0")->uuid);
+	assert_string_equal(gpu_of(machine, "0000:9b:00.0")->uuid,
+			    "GPU-60191ee1-f437-565c-ab0f-914032019dc5");
 	assert_string_equal(gpu_of(machine, "00010000:01:00.0")->uuid, "GPU-00000001");
 	assert_int_equal(gpu_of(machine, "0000:0a:00.0")->minor, 0);
 	assert_int_equal(gpu_of(machine, "0000:0a:00.0")->n_partitions, HW_UNKNOWN);
@@ -136,14 +137,14 @@ static void test_amd(void **state)
 	buf_str(&b, "sys/devices/pci0000:00/0000:05:00.0/product_name = AMD Instinct MI300X\n"
 		    "sys/devices/pci0000:00/0000:05:00.0/unique_id = 00aa00bb00cc00dd\n"
 		    "sys/devices/pci0000:00/0000:05:00.0/current_compute_partition = SPX\n");
-	/* Divided into four, in another domain; the last node is seen first. */
+	/* Divided into four, in another domain; node 10 is seen before node 7. */
 	add_pci(&b, "pci0001:00/0001:26:00.0", 0x120000, 0x1002, 0x74a1, 0);
 	buf_str(&b, "sys/devices/pci0001:00/0001:26:00.0/current_compute_partition = CPX\n"
 		    "sys/devices/pci0001:00/0001:26:00.0/unique_id ! EIO\n");
-	buf_str(&b, KFD "/0/gpu_id = 0\n" KFD "/0/properties = cpu_cores_count 96\n");
+	buf_str(&b, KFD "/0/gpu_id = 0\n" KFD "/0/properties = location_id 1280\\ndomain 0\n");
 	add_kfd(&b, 1, 777, 0x0500, 0, 128);
 	for (unsigned int i = 0; i < 4; i++)
-		add_kfd(&b, 10 - (int)i, 900 + i, i << 28 | 0x2600, 1, 136 + i);
+		add_kfd(&b, 7 + (int)i, 900 + i, i << 28 | 0x2600, 1, 136 + i);
 	/* Not of this cgroup, of no function here, and nonsense. */
 	buf_str(&b, KFD "/20/gpu_id ! EPERM\n" KFD "/20/properties ! EPERM\n" KFD
 			"/22/gpu_id = 5\n" KFD "/22/properties = location_id many\n");
@@ -207,11 +208,11 @@ static void test_numa(void **state)
 			     "sys/devices/system/node/node2/cpulist = 8\n"
 			     "sys/devices/system/node/node2/distance = 21 10 40\n"
 			     "sys/devices/system/node/node5/cpulist = 9\n"
-			     "sys/devices/system/node/node5/distance ! EIO\n"
+			     "sys/devices/system/node/node5/distance = 0 10\n"
 			     "sys/devices/system/node/online = 0,2,5,10\n"
 			     "sys/devices/system/node/nodes/x = 1\n"
 			     "sys/devices/system/cpu/cpu4/topology/physical_package_id = 1\n"
-			     "sys/devices/system/cpu/cpu8/topology/physical_package_id = -1\n");
+			     "sys/devices/system/cpu/cpu8/topology/physical_package_id = -7\n");
 
 	(void)state;
 	assert_int_equal(machine->n_numa, 4);

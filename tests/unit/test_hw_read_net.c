@@ -81,7 +81,7 @@ static void test_link_down(void **state)
 	buf_str(&b, NET "/speed ! EINVAL\n" NET "/carrier ! EINVAL\n" NET "/ifindex = 7\n" NET
 			"/phys_port_name ! EOPNOTSUPP\n" NET "/dev_id = 0x1\n" NET "/uevent =\n");
 	add_netdev(&b, BRIDGE "/0000:04:00.0", "eth1");
-	buf_str(&b, "sys/devices/" BRIDGE "/0000:04:00.0/net/eth1/speed = -1\n"
+	buf_str(&b, "sys/devices/" BRIDGE "/0000:04:00.0/net/eth1/speed = 0\n"
 		    "sys/devices/" BRIDGE "/0000:04:00.0/net/eth1/uevent = IFINDEX=-3\n");
 	machine = read_buf(&b);
 	netdev = netdev_of(machine, "eth0");
@@ -175,18 +175,17 @@ static void test_odd_links(void **state)
 static void add_pf_and_vf(struct buf *b)
 {
 	add_nic(b, FUNCTION, 0x1021, 0, "mlx5_0", "eth0", "0000:0000:0000:0001");
-	add_nic(b, BRIDGE "/0000:03:00.1", 0x101e, 0, "mlx5_1", "eth1", NULL);
-	buf_str(b,
-		"sys/devices/" BRIDGE "/0000:03:00.1/physfn -> ../0000:03:00.0\n" RDMA
-		"/fw_ver = 28.39.3560\n" RDMA "/board_id = MT_0\n" RDMA "/hca_type = MT4129\n" RDMA
-		"/node_guid = 0000:0000:0000:00aa\n" RDMA "/ports/1/state = 4: ACTIVE\n" RDMA
-		"/ports/1/phys_state = 5: LinkUp\n" RDMA "/ports/1/link_layer = Ethernet\n" RDMA
-		"/ports/1/rate = 400 Gb/sec (4X NDR)\n"
-		"sys/devices/" BRIDGE "/0000:03:00.1/infiniband/mlx5_1/ports/1/state = 1: DOWN\n"
-		"sys/devices/" BRIDGE "/0000:03:00.1/infiniband/mlx5_1/ports/1/gids/0 = fe80::1\n"
-		"sys/devices/" BRIDGE
-		"/0000:03:00.1/infiniband/mlx5_1/ports/1/gid_attrs/types/0 = RoCE v2\n"
-		"sys/devices/" BRIDGE "/0000:03:00.1/net/eth1/operstate = down\n");
+	add_nic(b, BRIDGE "/0000:03:00.1", 0x101e, 0, "ibv_1", "eth1", NULL);
+	buf_str(b, "sys/devices/" BRIDGE "/0000:03:00.1/physfn -> ../0000:03:00.0\n" RDMA
+		   "/fw_ver = 28.39.3560\n" RDMA "/board_id = MT_0\n" RDMA
+		   "/hca_type = MT4129\n" RDMA "/node_guid = 0000:0000:0000:00aa\n" RDMA
+		   "/ports/1/state = 4: ACTIVE\n" RDMA "/ports/1/phys_state = 5: LinkUp\n" RDMA
+		   "/ports/1/link_layer = Ethernet\n" RDMA "/ports/1/rate = 400 Gb/sec (4X NDR)\n"
+		   "sys/devices/" BRIDGE "/0000:03:00.1/infiniband/ibv_1/ports/1/state = 1: DOWN\n"
+		   "sys/devices/" BRIDGE "/0000:03:00.1/infiniband/ibv_1/ports/1/gids/0 = fe80::1\n"
+		   "sys/devices/" BRIDGE
+		   "/0000:03:00.1/infiniband/ibv_1/ports/1/gid_attrs/types/0 = RoCE v2\n"
+		   "sys/devices/" BRIDGE "/0000:03:00.1/net/eth1/operstate = down\n");
 }
 
 static void test_vf(void **state)
@@ -199,7 +198,7 @@ static void test_vf(void **state)
 	add_pf_and_vf(&b);
 	machine = read_buf(&b);
 	assert_int_equal(machine->n_rdma, 2);
-	vf = rdma_of(machine, "mlx5_1");
+	vf = rdma_of(machine, "ibv_1");
 	assert_string_equal(vf->bus_id, "0000:03:00.1");
 	assert_string_equal(vf->fw_ver, "28.39.3560");
 	assert_string_equal(vf->board_id, "MT_0");
@@ -244,7 +243,7 @@ static void test_waiting_vf(void **state)
 			    "sys/class/net/vlan5 -> ../../devices/virtual/net/vlan5\n"
 			    "sys/devices/virtual/net/vlan5/lower_eth1 -> ../eth1\n");
 		machine = read_buf(&b);
-		assert_int_equal(rdma_of(machine, "mlx5_1")->ports[0].n_gids, cases[i].n_gids);
+		assert_int_equal(rdma_of(machine, "ibv_1")->ports[0].n_gids, cases[i].n_gids);
 		hw_free(machine);
 	}
 }

@@ -352,17 +352,20 @@ static struct hw_machine *read_vanishing(char *recording, const char *trigger, c
 static void test_vanishing(void **state)
 {
 	static const char link[] = "sys/bus/pci/devices/0000:03:00.0";
+	/*
+	 * Before its directory is opened, before it is read, after that (and after a warning of its
+	 * VPD), and with a link that stays.
+	 */
+	static const char *const triggers[] = { "0000:03:00.0", "driver", "iommu_group", "driver" };
 	struct buf b = { 0 };
 	struct hw_machine *machine;
 
 	(void)state;
-	for (int i = 0; i < 3; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(triggers); i++) {
 		add_pci(&b, FUNCTION, 0x020000, 0x15b3, 0x1021, 0);
 		add_pci(&b, BRIDGE "/0000:04:00.0", 0x020000, 0x15b3, 0x1021, 0);
 		add_vpd(&b, FUNCTION, "bad\xff", NULL);
-		/* Before its directory is opened, while it is read, and with a link that stays. */
-		machine = read_vanishing(buf_take(&b), i == 0 ? "0000:03:00.0" : "driver", DIR,
-					 i == 2 ? NULL : link);
+		machine = read_vanishing(buf_take(&b), triggers[i], DIR, i == 3 ? NULL : link);
 		assert_int_equal(machine->n_pci, 1);
 		assert_string_equal(machine->pci[0].bus_id, "0000:04:00.0");
 		assert_int_equal(machine->n_warnings, 0);

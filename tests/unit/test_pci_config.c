@@ -137,7 +137,7 @@ static void test_acs(void **state)
 	add_extended(0x200, 0x0019, 0);
 	assert_parsed(4096, HW_PORT_ROOT, 0, 0);
 	/* No extended space reaches this port: all ones. */
-	memset(space + 0x100, 0xff, 4);
+	memset(space + 0x100, 0xff, sizeof(space) - 0x100);
 	assert_parsed(4096, HW_PORT_ROOT, 0, 0);
 }
 
