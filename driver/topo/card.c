@@ -102,11 +102,26 @@ static void set_agreement(struct builder *b, struct topo_card *card)
 	card->agreement = names.items; /* NULL: what makes it a card is another key for each */
 }
 
-/* ConnectX-8 on a node with Data Direct functions: its PFs work only together. */
+/*
+ * Its PFs work only together: as the platform file says, otherwise ConnectX-8 on a node with Data
+ * Direct functions.
+ */
 static bool has_atomic_cards(const struct builder *b, const struct topo_nic *nic)
 {
+	enum tri said = platform_atomic_card(b->platform, nic->vendor_id, nic->device_id);
+
+	if (said != TRI_UNKNOWN)
+		return said == TRI_YES;
 	return nic->device_id == 0x1023 && topo_may_have_data_direct(nic) &&
 	       topo_has_data_direct(b->machine);
+}
+
+/* A single PF may be half of an atomic card, as far as is known. */
+static bool may_be_half(const struct builder *b, const struct topo_nic *nic)
+{
+	enum tri said = platform_atomic_card(b->platform, nic->vendor_id, nic->device_id);
+
+	return said == TRI_UNKNOWN ? topo_may_have_data_direct(nic) : said == TRI_YES;
 }
 
 static void add_card(struct builder *b, const int *members, size_t n)
@@ -162,11 +177,11 @@ static int cmp_int(const void *a, const void *b)
 }
 
 /* Perhaps they are halves of an atomic card: none of them is handed out alone. */
-static void keep_together(struct inventory *inv, const int *members, size_t n)
+static void keep_together(struct builder *b, const int *members, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (topo_may_have_data_direct(&inv->nics[members[i]]))
-			inv->nics[members[i]].standalone = false;
+		if (may_be_half(b, &b->inv->nics[members[i]]))
+			b->inv->nics[members[i]].standalone = false;
 }
 
 /* A card with functions in the slot of this NIC; two cards in one slot would have one name. */
@@ -190,7 +205,7 @@ static void judge_group(struct builder *b, int *members, size_t n)
 			"it is in the slot of %s, but claims to be of another chip; no second card "
 			"is formed",
 			other->id);
-		keep_together(b->inv, members, n);
+		keep_together(b, members, n);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -203,7 +218,7 @@ static void judge_group(struct builder *b, int *members, size_t n)
 				  "it looks like one card with %s, but their %s differs; no card "
 				  "is formed",
 				  b->inv->nics[members[k]].name, key);
-			keep_together(b->inv, members, n);
+			keep_together(b, members, n);
 			return;
 		}
 	}
@@ -239,8 +254,8 @@ static void mark_lone_pf(struct builder *b, struct topo_nic *nic)
 }
 
 /*
- * PFs of ConnectX-8 in one slot that did not become a card may still be halves of an atomic one:
- * they are not handed out alone.
+ * PFs in one slot that did not become a card may still be halves of an atomic one: they are not
+ * handed out alone.
  */
 static void mark_slot_siblings(struct builder *b)
 {
@@ -248,7 +263,7 @@ static void mark_slot_siblings(struct builder *b)
 		struct topo_nic *nic = &b->inv->nics[i];
 		const char *sibling = NULL;
 
-		if (!is_pf(b, i) || nic->card >= 0 || !topo_may_have_data_direct(nic))
+		if (!is_pf(b, i) || nic->card >= 0 || !may_be_half(b, nic))
 			continue;
 		sibling = slot_sibling(b, nic);
 		if (!sibling) {

@@ -111,8 +111,9 @@ const struct platform *platforms_find(const struct platforms *own, const struct 
 enum tri platform_atomic_card(const struct platform *platform, unsigned int vendor,
 			      unsigned int device)
 {
-	return platform && any_id_matches(&platform->atomic_cards, vendor, device) ? TRI_YES
-										   : TRI_UNKNOWN;
+	if (!platform || !platform->atomic_known)
+		return TRI_UNKNOWN;
+	return any_id_matches(&platform->atomic_cards, vendor, device) ? TRI_YES : TRI_NO;
 }
 
 const char *platform_source(const struct platform *platform)

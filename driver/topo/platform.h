@@ -52,7 +52,8 @@ struct platform {
 	enum tri routed_rails; /* the other nodes of a rail are behind a router */
 	struct platform_role *roles;
 	size_t n_roles, cap_roles;
-	struct strlist atomic_cards; /* ids of chips: "15b3:1023", with * and ? */
+	struct strlist atomic_cards; /* ids of chips: "15b3:1023", with * and ?; perhaps none */
+	bool atomic_known; /* the key is there: other chips have none */
 	enum tri hairpin, cross_rail;
 	int nvlink_domain_size; /* GPUs; TOPO_UNKNOWN */
 	const char *gdr; /* "dmabuf", "peermem"; static; NULL unknown */

@@ -475,6 +475,17 @@ static int read_roles(struct parser *p, const struct value *v, void *field)
 	return 0;
 }
 
+/* An empty list says that no chip has such cards. */
+static int read_atomic_cards(struct parser *p, const struct value *v, void *field)
+{
+	struct platform *to = field;
+
+	to->atomic_known = true;
+	if (json_is_array(v->json) && json_array_size(v->json) == 0)
+		return 0;
+	return read_ids(p, v, &to->atomic_cards);
+}
+
 static int read_domain_size(struct parser *p, const struct value *v, void *field)
 {
 	return read_int(p, v, 1, MAX_COUNT, field);
@@ -537,7 +548,7 @@ static const struct key entry_keys[] = {
 	{ "railOrder", read_rail_order, ENTRY(rail_order) },
 	{ "routedRails", read_yes_no, ENTRY(routed_rails) },
 	{ "roles", read_roles, 0 },
-	{ "atomicCards", read_ids, ENTRY(atomic_cards) },
+	{ "atomicCards", read_atomic_cards, 0 },
 	{ "hairpin", read_support, ENTRY(hairpin) },
 	{ "crossRail", read_support, ENTRY(cross_rail) },
 	{ "nvlinkDomainSize", read_domain_size, ENTRY(nvlink_domain_size) },

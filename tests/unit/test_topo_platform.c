@@ -213,7 +213,7 @@ static void test_everything(void **state)
 	assert_int_equal(e->roles[0].role, ROLE_STORAGE);
 	assert_int_equal(e->roles[1].role, ROLE_RAIL);
 	assert_int_equal(platform_atomic_card(e, 0x15b3, 0x1023), TRI_YES);
-	assert_int_equal(platform_atomic_card(e, 0x15b3, 0x1021), TRI_UNKNOWN);
+	assert_int_equal(platform_atomic_card(e, 0x15b3, 0x1021), TRI_NO);
 	assert_int_equal(platform_atomic_card(NULL, 0x15b3, 0x1023), TRI_UNKNOWN);
 	assert_int_equal(e->hairpin, TRI_SUPPORTED);
 	assert_int_equal(e->cross_rail, TRI_UNSUPPORTED);
@@ -455,6 +455,62 @@ static void test_class_mismatch(void **state)
 	platforms_free(own);
 }
 
+/* Two PFs of one chip; the platform file may say that they go together, or that they do not. */
+static void test_atomic_cards(void **state)
+{
+	static const struct {
+		const char *key;
+		unsigned int chip;
+		bool data_direct, atomic;
+	} cases[] = {
+		{ "", 0x1021, false, false },
+		{ "  atomicCards: [\"15b3:1021\"]\n", 0x1021, false, true },
+		{ "  atomicCards: [\"15b3:1023\"]\n", 0x1021, false, false },
+		{ "", 0x1023, true, true },
+		{ "  atomicCards: []\n", 0x1023, true, false },
+		{ "  atomicCards: [\"15b3:1021\"]\n", 0x1023, true, false },
+		{ "  atomicCards: [\"15b3:10*\"]\n", 0x1023, false, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *text = xasprintf("platforms:\n- name: mine\n"
+						      "  match: {gpus: {ids: \"10de:2330\"}}\n%s",
+						      cases[i].key);
+		struct platforms *own = parse_platforms(text);
+		const struct topo_options options = { .platforms = own };
+
+		for (unsigned int n = 1; n <= 2; n++) { /* one PF may have dropped off the bus */
+			struct inventory *inv;
+			struct buf b = { 0 };
+
+			add_group(&b, 0);
+			add_group_gpu(&b, 0, "04:00.0");
+			for (unsigned int k = 0; k < n; k++) {
+				_cleanup_free_ char *path =
+					add_group_nic(&b, 0, k ? "03:00.1" : "03:00.0",
+						      cases[i].chip, NULL, "0000:0000:0000:0001");
+
+				add_vpd(&b, path, "SN", "A");
+			}
+			if (cases[i].data_direct) {
+				_cleanup_free_ char *dma = group_path(0, 1, "05:00.0");
+
+				add_pci(&b, dma, 0x080100, 0x15b3, 0x2100, 0);
+				add_vpd(&b, dma, "DMA", "A");
+			}
+			inv = build_with(&b, &options);
+			assert_int_equal(inv->n_cards, n - 1);
+			if (n == 2)
+				assert_int_equal(inv->cards[0].atomic, cases[i].atomic);
+			if (inv->nics[0].standalone == cases[i].atomic)
+				fail_msg("case %zu with %u PFs", i, n);
+			inventory_unref(inv);
+		}
+		platforms_free(own);
+	}
+}
+
 /* A bad file does not change what is known, and is not forgotten. */
 static void test_bad_file(void **state)
 {
@@ -504,7 +560,7 @@ int main(void)
 		cmocka_unit_test(test_shipped_entries), cmocka_unit_test(test_oci),
 		cmocka_unit_test(test_own_entries),	cmocka_unit_test(test_facts),
 		cmocka_unit_test(test_class_mismatch),	cmocka_unit_test(test_bad_file),
-		cmocka_unit_test(test_shipped_data),
+		cmocka_unit_test(test_atomic_cards),	cmocka_unit_test(test_shipped_data),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
