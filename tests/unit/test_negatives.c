@@ -541,6 +541,53 @@ static void test_a_thousand_vfs(void **state)
 	hw_free(m);
 }
 
+/* Two chips in one slot would be two devices, and two counter sets, of one name. */
+static void test_two_cards_in_one_slot(void **state)
+{
+	static const char *const guids[] = { "0:0:0:1", "0:0:0:1", "0:0:0:2", "0:0:0:2" };
+	struct buf b = { 0 };
+	struct inventory *inv;
+	json_t *all;
+
+	(void)state;
+	add_uplink(&b);
+	for (unsigned int i = 0; i < 4; i++) {
+		_cleanup_free_ char *path = xasprintf("pci0000:00/0000:01:00.%u", i);
+		_cleanup_free_ char *rdma = xasprintf("mlx5_%u", i);
+
+		add_nic(&b, path, 0x1021, 0, rdma, NULL, guids[i]);
+	}
+	inv = build_machine(&b);
+	all = published(inv);
+	assert_int_equal(json_object_size(all), 4);
+	assert_int_equal(inv->n_cards, 1);
+	assert_true(has_warning(inv, "card-contradiction"));
+	json_decref(all);
+	inventory_unref(inv);
+}
+
+/* What a VF has of its PF must be its own: one that stands elsewhere is taken for a lone VF. */
+static void test_vf_that_is_not_beside_its_pf(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+	const struct topo_nic *vf;
+
+	(void)state;
+	add_uplink(&b);
+	add_machine(&b, "eth1", "eth2");
+	add_nic(&b, "pci0002:00/0002:01:00.1", 0x101e, 0, "mlx5_9", NULL, NULL);
+	buf_str(&b, "sys/devices/pci0002:00/0002:01:00.1/physfn -> ../../pci0000:00/0000:00:00.0/"
+		    "0000:01:00.0/0000:02:00.0/0000:03:00.0\n");
+	inv = build_machine(&b);
+	vf = nic_of(inv, "0002:01:00.1");
+	assert_null(vf->pf_bus_id);
+	assert_string_equal(vf->pcie_root, "pci0002:00");
+	assert_true(has_warning(inv, "vf-contradiction"));
+	json_decref(published(inv));
+	inventory_unref(inv);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -561,6 +608,8 @@ int main(void)
 		cmocka_unit_test(test_crossed_names),
 		cmocka_unit_test(test_gpu_names_do_not_move),
 		cmocka_unit_test(test_a_thousand_vfs),
+		cmocka_unit_test(test_two_cards_in_one_slot),
+		cmocka_unit_test(test_vf_that_is_not_beside_its_pf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
