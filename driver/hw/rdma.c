@@ -61,17 +61,17 @@ static char *nonzero(struct hw_dir *dir, const char *name)
 /* The name of a file of a port: "ports/1/state", "ports/1/gids/3"; a table of GIDs has many. */
 struct port_file {
 	char name[NAME_SIZE];
-	char *end; /* behind "ports/1/" */
+	size_t n; /* length of "ports/1/" */
 };
 
 static void port_file_init(struct port_file *f, unsigned int port)
 {
-	f->end = f->name + snprintf(f->name, sizeof(f->name), "ports/%u/", port);
+	f->n = (size_t)snprintf(f->name, sizeof(f->name), "ports/%u/", port);
 }
 
 static const char *port_file(struct port_file *f, const char *folder, const char *file)
 {
-	stpcpy(stpcpy(f->end, folder), file);
+	snprintf(f->name + f->n, sizeof(f->name) - f->n, "%s%s", folder, file);
 	return f->name;
 }
 
@@ -433,28 +433,28 @@ static const char *neighbour(const struct found *found, size_t n, const char *pa
 	return found[low].name;
 }
 
-/*
- * uverbsN names its device in "ibdev": N need not be the device's number.  One beside the only
- * device of a function need not be asked.
- */
+/* The device that uverbsN names; N need not be the device's number. */
+static char *read_ibdev(struct hw_dir *root, const char *path)
+{
+	_cleanup_free_ char *file = xasprintf("%s/ibdev", path);
+
+	return hw_dir_text(root, file);
+}
+
+/* One beside the only device of a function need not be asked for it. */
 static void read_uverbs_of(struct hw_dir *root, const struct found *found, size_t n,
 			   const char *name, const char *path, struct hw_machine *machine)
 {
-	_cleanup_free_ char *file = xmalloc(strlen(path) + sizeof("/ibdev"));
-	char *end = stpcpy(file, path);
-	const char *device = neighbour(found, n, path);
-	_cleanup_free_ char *ibdev = NULL, *dev = NULL;
-	struct hw_rdma *rdma;
+	const char *beside = neighbour(found, n, path);
+	_cleanup_free_ char *ibdev = beside ? NULL : read_ibdev(root, path);
+	_cleanup_free_ char *file = xasprintf("%s/dev", path), *dev = NULL;
+	struct hw_rdma *rdma = NULL;
 
-	if (!device) {
-		memcpy(end, "/ibdev", sizeof("/ibdev"));
-		device = ibdev = hw_dir_text(root, file);
-	}
-	rdma = device ? find_device(machine, device) : NULL;
+	if (beside || ibdev)
+		rdma = find_device(machine, beside ? beside : ibdev);
 	if (!rdma || rdma->uverbs)
 		return;
 	rdma->uverbs = xstrdup(name);
-	memcpy(end, "/dev", sizeof("/dev"));
 	dev = hw_dir_text(root, file);
 	hw_parse_dev(dev, &rdma->uverbs_major, &rdma->uverbs_minor);
 }

@@ -51,8 +51,8 @@ int hw_root_read(const struct hw_root *root, const char *path, size_t max, char 
 char *hw_attr(const struct hw_root *root, const char *dir, const char *name);
 
 /*
- * A directory that is open, e.g. that of one device: its files are read by their short names.  Those
- * files are no links; names like "ports/1/state" lead through directories only.
+ * A directory that is open, e.g. that of one device: its files are read by their short names.
+ * Those files are no links; names like "ports/1/state" lead through directories only.
  */
 struct hw_dir {
 	const struct hw_root *root;

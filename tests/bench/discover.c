@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * How long a machine is read and its topology built (budgets in docs/design.md §13), on machines
- * that are made on a RAM disk.  Processor time of the fastest of some runs, in milliseconds: a scan never
+ * that are made on a RAM disk.  Processor time of the fastest run in milliseconds: a scan never
  * waits, and so other processes on the machine do not count.
  *   discover [FOLDER]            an 8+8 node, 1,024 VFs, and that the time grows with the functions
  *   discover --rescan N [FOLDER] read the 8+8 node N times: the memory in use does not grow

@@ -134,7 +134,7 @@ static void test_owners(void **state)
 	hw_free(machine);
 }
 
-/* A dangling link and a name that is not UTF-8 are left out, with a warning; a 100 kB value is not. */
+/* Dangling links and bad names are left out with a warning; values of 100 kB are unknown. */
 static void test_odd_links(void **state)
 {
 	struct buf b = { 0 };
