@@ -138,9 +138,8 @@ static bool takes_route(const struct sender *s, const struct route *route)
 	const struct hw_route *hw = route->hw;
 	struct ip_prefix edge;
 
-	if (hw->family != s->address.family || hw->unusable || !hw->netdev ||
-	    !streq(hw->netdev, s->netdev) || hw->table == TABLE_LOCAL ||
-	    ip_prefix_contains(&s->address, &route->to))
+	if (hw->family != s->address.family || !hw->netdev || !streq(hw->netdev, s->netdev) ||
+	    hw->table == TABLE_LOCAL || ip_prefix_contains(&s->address, &route->to))
 		return false;
 	if (route->to.bits == 0) {
 		edge = anywhere(route->to.family);
@@ -202,7 +201,7 @@ static void check_nic(struct builder *b, const struct tables *tables, struct top
 	bool routed_rails = b->platform && b->platform->routed_rails == TRI_YES;
 	const struct hw_address *unrouted = NULL;
 
-	for (size_t i = 0; i < ip->n_addresses && nic->rail_routed != TRI_YES; i++) {
+	for (size_t i = 0; i < ip->n_addresses; i++) {
 		const struct hw_address *address = &ip->addresses[i];
 		struct sender s = { .tables = tables, .netdev = address->netdev };
 
