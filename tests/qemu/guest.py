@@ -111,12 +111,12 @@ class Guest:
         version = subprocess.run([self.qemu, "--version"], stdout=subprocess.PIPE, text=True,
                                  check=True).stdout
         self.version = re.search(r"version (\S+)", version)[1]
-        self.sriov = int(self.version.split(".")[0]) >= 8
+        self.modern = int(self.version.split(".")[0]) >= 10  # has igb
 
     def _command(self):
         # QEMU 10 with several threads ends in an assertion now and then; 7.2 is fine.
         accel = os.environ.get("TWINRAIL_QEMU_ACCEL") or (
-            "tcg,thread=single" if self.sriov else "tcg,thread=multi")
+            "tcg,thread=single" if self.modern else "tcg,thread=multi")
         root = pathlib.Path(self.qemu).parent.parent
         command = [self.qemu]
         for place in ("share/qemu", "share/seabios"):
@@ -134,8 +134,9 @@ class Guest:
         command += ["-device", "virtio-serial-pci,bus=pcie.0,addr=0x1c",
                     "-device", "virtserialport,chardev=ctl,name=ctl"]
         command += ["-netdev", "user,id=uplink,ipv6=off", "-device",
-                    "virtio-net-pci,netdev=uplink,bus=pcie.0,addr=0x1d,mac=52:54:00:00:00:01,romfile="]
-        return command + topology(self.sriov)
+                    "virtio-net-pci,netdev=uplink,bus=pcie.0,addr=0x1d,mac=52:54:00:00:00:01,"
+                    "romfile="]
+        return command + topology(self.modern)
 
     # -- life ---------------------------------------------------------------------------------
 
