@@ -105,21 +105,27 @@ static void find_used_links(struct builder *b, struct usage *u)
 	use_vlan_parents(u);
 }
 
-/* Why the node uses the NIC's link, or one that its RDMA device serves as part of a bond. */
+/* NULL: the node does not use it, or there is no link. */
+static const char *why_link(const struct usage *u, const char *netdev)
+{
+	const struct hw_netdev *link = netdev ? hw_find_netdev(u->machine, netdev) : NULL;
+
+	return link ? u->why[link - u->machine->netdevs] : NULL;
+}
+
+/*
+ * Why the node uses the NIC's link, one that its RDMA device serves as part of a bond, or one that
+ * lives on the same function although no link is below it: another port, a VF, a subfunction.
+ */
 static const char *why_used(const struct usage *u, const struct topo_nic *nic)
 {
-	const char *names[] = { nic->netdev, NULL };
-	const char *const *lists[] = { names, (const char *const *)nic->lag_members };
+	const char *why = why_link(u, nic->netdev);
 
-	for (size_t k = 0; k < ARRAY_SIZE(lists); k++) {
-		for (size_t i = 0; lists[k] && lists[k][i]; i++) {
-			const struct hw_netdev *link = hw_find_netdev(u->machine, lists[k][i]);
-
-			if (link && u->why[link - u->machine->netdevs])
-				return u->why[link - u->machine->netdevs];
-		}
-	}
-	return NULL;
+	for (size_t i = 0; !why && nic->lag_members && nic->lag_members[i]; i++)
+		why = why_link(u, nic->lag_members[i]);
+	for (size_t i = 0; !why && i < nic->n_children; i++)
+		why = why_link(u, nic->children[i].netdev);
+	return why;
 }
 
 static void set_role(struct topo_nic *nic, enum topo_role role, const char *source)

@@ -98,6 +98,17 @@ static void test_vfs(void **state)
 	inventory_unref(inv);
 }
 
+static void assert_own(struct buf *b, const char *netdev)
+{
+	struct inventory *inv;
+
+	buf_printf(b, "twinrail/routes = default via 10.0.0.1 dev %s\n", netdev);
+	inv = build_machine(b);
+	assert_int_equal(inv->n_nics, 1);
+	assert_true(topo_is_own(&inv->nics[0]));
+	inventory_unref(inv);
+}
+
 static void add_sf(struct buf *b, unsigned int n, const char *rdma, const char *netdev)
 {
 	_cleanup_free_ char *path = xasprintf(NIC "/mlx5_core.sf.%u", n);
@@ -302,13 +313,32 @@ static void test_bond(void **state)
 	inventory_unref(inv);
 }
 
+/* No link leads from these to the NIC's own one, but they live on the same function. */
+static void test_own_ports_and_subfunctions(void **state)
+{
+	struct buf b = { 0 };
+
+	(void)state;
+	add_nic(&b, NIC, 0x1003, 0, "mlx4_0", "eth0", NULL);
+	add_netdev(&b, NIC, "eth1");
+	buf_str(&b, "sys/devices/" NIC "/net/eth1/dev_port = 1\n");
+	assert_own(&b, "eth1");
+	add_nic(&b, NIC, 0x1021, 0, "mlx5_0", "eth0", NULL);
+	add_sf(&b, 4, NULL, "eth0s4");
+	assert_own(&b, "eth0s4");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stacks),	     cmocka_unit_test(test_vfs),
-		cmocka_unit_test(test_subfunctions), cmocka_unit_test(test_representors_and_ports),
-		cmocka_unit_test(test_no_nics),	     cmocka_unit_test(test_without_rdma),
+		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_vfs),
+		cmocka_unit_test(test_subfunctions),
+		cmocka_unit_test(test_representors_and_ports),
+		cmocka_unit_test(test_no_nics),
+		cmocka_unit_test(test_without_rdma),
 		cmocka_unit_test(test_bond),
+		cmocka_unit_test(test_own_ports_and_subfunctions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
