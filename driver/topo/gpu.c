@@ -111,6 +111,12 @@ static void add_gpu(struct builder *b, const struct hw_pci *pci, const char *ven
 			  "machine; pcieRoot is left out");
 }
 
+/* A VF beside its PF is a share of that GPU, not one more. */
+static bool is_share(const struct hw_machine *machine, const struct hw_pci *pci)
+{
+	return pci->physfn && hw_find_pci(machine, pci->physfn);
+}
+
 void topo_add_gpus(struct builder *b)
 {
 	_cleanup_free_ const struct hw_pci **sorted = topo_sorted_functions(b->machine);
@@ -118,7 +124,7 @@ void topo_add_gpus(struct builder *b)
 	for (size_t i = 0; i < b->machine->n_pci; i++) {
 		const char *vendor = topo_gpu_vendor(sorted[i]);
 
-		if (vendor)
+		if (vendor && !is_share(b->machine, sorted[i]))
 			add_gpu(b, sorted[i], vendor);
 	}
 }

@@ -77,6 +77,24 @@ static void test_partitions(void **state)
 	hw_free(machine);
 }
 
+/* A VF beside its PF is no GPU of the node; one that came into a virtual machine is. */
+static void test_vfs_of_gpus(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_gpu(&b, "pci0000:00/0000:00:01.0", 0);
+	add_gpu(&b, "pci0000:00/0000:00:01.4", 0);
+	buf_str(&b, "sys/devices/pci0000:00/0000:00:01.4/physfn -> ../0000:00:01.0\n");
+	add_pci(&b, "pci0000:00/0000:00:02.0", 0x120000, 0x1002, 0x74b5, 0);
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_gpus, 2);
+	assert_string_equal(inv->gpus[0].bus_id, "0000:00:01.0");
+	assert_string_equal(inv->gpus[1].bus_id, "0000:00:02.0");
+	inventory_unref(inv);
+}
+
 /* --- classes --- */
 
 static void assert_class(struct buf *b, enum topo_class expected)
@@ -184,7 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gdr),	     cmocka_unit_test(test_partitions),
 		cmocka_unit_test(test_numa_class),   cmocka_unit_test(test_switch_and_inline_class),
-		cmocka_unit_test(test_long_domains),
+		cmocka_unit_test(test_long_domains), cmocka_unit_test(test_vfs_of_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
