@@ -2,6 +2,7 @@
 /* Rails and rail groups. */
 #include "topo/build.h"
 
+#include "base/bus_id.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -127,7 +128,7 @@ static bool rails_by_map(struct builder *b)
 		for (size_t i = 0; i < b->inv->n_nics; i++) {
 			struct topo_nic *nic = &b->inv->nics[i];
 
-			if (!streq(nic->bus_id, p->rail_map[k].bus_id))
+			if (bus_id_cmp(nic->bus_id, p->rail_map[k].bus_id) != 0)
 				continue;
 			nic->rail = p->rail_map[k].rail;
 			nic->rail_source = platform_source(p);

@@ -206,7 +206,7 @@ static void test_rails_by_platform(void **state)
 				"  railNames: ['fabric<N>', 'left<N>right<M>']\n"
 				"- name: mapped\n"
 				"  match: {gpus: {ids: ['10de:2330'], count: 2}}\n"
-				"  railMap: {'0001:03:00.0': 5, '0009:03:00.0': 0}\n");
+				"  railMap: {'00000001:03:00.0': 5, '0009:03:00.0': 0}\n");
 	const struct topo_options options = { .platforms = own };
 	struct inventory *inv;
 
