@@ -61,8 +61,9 @@ static size_t collect_units(struct builder *b, struct unit *units)
 		const struct topo_card *card = nic->card >= 0 ? &inv->cards[nic->card] : NULL;
 		struct unit *unit = &units[n];
 
-		/* VFs with a visible PF follow that. */
-		if (b->nics[i].pf >= 0 || nic->role == ROLE_FRONTEND || nic->excluded)
+		/* VFs with a visible PF follow that; others are there for something else. */
+		if (b->nics[i].pf >= 0 || nic->role == ROLE_FRONTEND || nic->role == ROLE_STORAGE ||
+		    nic->excluded)
 			continue;
 		*unit = (struct unit){ .members = &unit->self, .n = 1, .self = (int)i };
 		if (card && card->atomic) {

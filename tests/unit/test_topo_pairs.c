@@ -122,14 +122,12 @@ static void test_flat(void **state)
 	inventory_unref(inv);
 }
 
-static void test_vf(void **state)
+/* A GPU, and a NIC with one VF, whose links are rdma0 and eth0v0. */
+static struct inventory *with_vf(const char *more)
 {
 	struct buf b = { 0 };
-	struct inventory *inv;
-	const struct topo_nic *vf, *pf;
 	char *path;
 
-	(void)state;
 	add_group(&b, 0);
 	add_group_gpu(&b, 0, "04:00.0");
 	path = add_group_nic(&b, 0, "03:00.0", 0x1021, "rdma0", NULL);
@@ -138,13 +136,16 @@ static void test_vf(void **state)
 	path = add_group_nic(&b, 0, "03:00.2", 0x101e, "eth0v0", NULL);
 	buf_printf(&b, "sys/devices/%s/physfn -> ../0000:03:00.0\n", path);
 	free(path);
-	/* A second one has the default route: handing it out would cut the node off. */
-	path = add_group_nic(&b, 0, "03:00.3", 0x101e, "eth0v1", NULL);
-	buf_printf(&b, "sys/devices/%s/physfn -> ../0000:03:00.0\n", path);
-	free(path);
-	buf_str(&b, "twinrail/routes = default dev eth0v1\n");
-	inv = build_machine(&b);
-	assert_int_equal(nic_of(inv, "0000:03:00.3")->role, ROLE_FRONTEND);
+	buf_str(&b, more);
+	return build_machine(&b);
+}
+
+static void test_vf(void **state)
+{
+	struct inventory *inv = with_vf("");
+	const struct topo_nic *vf, *pf;
+
+	(void)state;
 	pf = nic_of(inv, "0000:03:00.0");
 	vf = nic_of(inv, "0000:03:00.2");
 	assert_true(pf->standalone && !pf->is_vf);
@@ -158,6 +159,44 @@ static void test_vf(void **state)
 	assert_true(pair_of(inv, "0000:04:00.0", "0000:03:00.2")->best);
 	assert_int_equal(inv->rail_count, 1);
 	inventory_unref(inv);
+}
+
+/* The node's own VF: to hand out its PF would cut the node off just as well. */
+static void test_own_vf(void **state)
+{
+	struct inventory *inv = with_vf("twinrail/routes = default dev eth0v0\n");
+
+	(void)state;
+	assert_true(topo_is_own(nic_of(inv, "0000:03:00.2")));
+	assert_true(topo_is_own(nic_of(inv, "0000:03:00.0")));
+	assert_string_equal(nic_of(inv, "0000:03:00.0")->role_source, "default-route");
+	for (size_t i = 0; i < inv->n_pairs; i++)
+		assert_false(inv->pairs[i].best);
+	inventory_unref(inv);
+}
+
+/* A storage NIC near a GPU is none of the GPU's best. */
+static void test_storage_near_gpu(void **state)
+{
+	struct platforms *own = parse_platforms("platforms:\n"
+						"- name: mine\n"
+						"  match: {gpus: {ids: ['10de:2330']}}\n"
+						"  roles: [{nics: [stor0], role: storage}]\n");
+	const struct topo_options options = { .platforms = own };
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "stor0", NULL));
+	free(add_group_nic(&b, 0, "05:00.0", 0x1021, "rdma0", NULL));
+	inv = build_with(&b, &options);
+	assert_int_equal(nic_of(inv, "0000:03:00.0")->role, ROLE_STORAGE);
+	assert_false(pair_of(inv, "0000:04:00.0", "0000:03:00.0")->best);
+	assert_true(pair_of(inv, "0000:04:00.0", "0000:05:00.0")->best);
+	inventory_unref(inv);
+	platforms_free(own);
 }
 
 /* A subfunction's RDMA device, which comes first by name, is not that of the PF. */
@@ -197,6 +236,8 @@ int main(void)
 		cmocka_unit_test(test_best_shared),
 		cmocka_unit_test(test_flat),
 		cmocka_unit_test(test_vf),
+		cmocka_unit_test(test_own_vf),
+		cmocka_unit_test(test_storage_near_gpu),
 		cmocka_unit_test(test_sf),
 	};
 
