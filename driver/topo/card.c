@@ -347,37 +347,69 @@ void topo_add_cards(struct builder *b)
 	check_data_direct(b);
 }
 
+static bool is_data_direct(const struct hw_pci *pci)
+{
+	return pci->vendor == VENDOR_MELLANOX && pci->device == 0x2100;
+}
+
+/* The last of the *ret_n Data Direct functions with this V3; NULL: none. */
+static const struct hw_pci *find_by_v3(const struct hw_machine *machine, const char *v3,
+				       size_t *ret_n)
+{
+	const struct hw_pci *found = NULL;
+
+	*ret_n = 0;
+	for (size_t i = 0; v3 && i < machine->n_pci; i++) {
+		const struct hw_pci *pci = &machine->pci[i];
+
+		if (!is_data_direct(pci) || !streq_null(pci->vpd_v3, v3))
+			continue;
+		found = pci;
+		++*ret_n;
+	}
+	return found;
+}
+
+/* What the verbs library says of the NIC; NULL: nothing, or no such function is here. */
+static const struct hw_pci *told_by_verbs(const struct builder *b, size_t nic)
+{
+	const char *bus_id = b->nics[nic].rdma->data_direct;
+	const struct hw_pci *pci = bus_id ? hw_find_pci(b->machine, bus_id) : NULL;
+
+	return pci && is_data_direct(pci) ? pci : NULL;
+}
+
+/* Vital product data tells it; where that does not, the verbs library. */
+static void match_data_direct(struct builder *b, size_t i)
+{
+	struct topo_nic *nic = &b->inv->nics[i];
+	const char *v3 = b->nics[i].pci->vpd_v3;
+	const struct hw_pci *verbs = told_by_verbs(b, i);
+	size_t matches;
+	const struct hw_pci *found = find_by_v3(b->machine, v3, &matches);
+
+	if (matches == 1 && verbs && verbs != found)
+		topo_warn(b, "verbs-disagree", nic->name,
+			  "its Data Direct function is %s by vital product data and %s by the "
+			  "verbs library; vital product data is used",
+			  found->bus_id, verbs->bus_id);
+	if (matches == 1 || verbs)
+		nic->dma_bus_id = xstrdup(matches == 1 ? found->bus_id : verbs->bus_id);
+	else if (matches > 1)
+		topo_warn(b, "data-direct-ambiguous", nic->name,
+			  "%zu Data Direct functions have its V3; pcieRoot is left out", matches);
+	else if (topo_may_have_data_direct(nic) && topo_has_data_direct(b->machine))
+		topo_warn(b, "data-direct-unmatched", nic->name,
+			  "no Data Direct function matches (vital product data: %s); pcieRoot is "
+			  "left out",
+			  v3 ? "V3 is of no other function" : "V3 is missing");
+}
+
 void topo_match_data_direct(struct builder *b)
 {
-	for (size_t i = 0; i < b->inv->n_nics; i++) {
-		struct topo_nic *nic = &b->inv->nics[i];
-		const char *v3 = b->nics[i].pci->vpd_v3;
-		const struct hw_pci *found = NULL;
-		size_t matches = 0;
-
-		if (nic->is_vf || nic->vendor_id != VENDOR_MELLANOX)
-			continue;
-		for (size_t k = 0; v3 && k < b->machine->n_pci; k++) {
-			const struct hw_pci *pci = &b->machine->pci[k];
-
-			if (pci->vendor != VENDOR_MELLANOX || pci->device != 0x2100 ||
-			    !pci->vpd_v3 || !streq(pci->vpd_v3, v3))
-				continue;
-			found = pci;
-			matches++;
-		}
-		if (matches == 1)
-			nic->dma_bus_id = xstrdup(found->bus_id);
-		else if (matches > 1)
-			topo_warn(b, "data-direct-ambiguous", nic->name,
-				  "%zu Data Direct functions have its V3; pcieRoot is left out",
-				  matches);
-		else if (topo_may_have_data_direct(nic) && topo_has_data_direct(b->machine))
-			topo_warn(b, "data-direct-unmatched", nic->name,
-				  "no Data Direct function matches (vital product data: %s); "
-				  "pcieRoot is left out",
-				  v3 ? "V3 is of no other function" : "V3 is missing");
-	}
+	for (size_t i = 0; i < b->inv->n_nics; i++)
+		if (!b->inv->nics[i].is_vf && b->inv->nics[i].vendor_id == VENDOR_MELLANOX)
+			match_data_direct(b, i);
 }
 
 static void set_root(struct builder *b, size_t i)

@@ -255,6 +255,38 @@ static void test_data_direct_lost(void **state)
 		       "data-direct-ambiguous");
 }
 
+/* "verbs": what the library says of both PFs. */
+static void assert_told(const char *nic_v3, const char *dma_v3, const char *dma2_v3,
+			const char *verbs, const char *expected, const char *warning)
+{
+	struct hw_machine *machine = data_direct(nic_v3, dma_v3, dma2_v3);
+	struct inventory *inv;
+
+	for (size_t i = 0; i < machine->n_rdma; i++)
+		machine->rdma[i].data_direct = xstrdup(verbs);
+	inv = topo_build(machine, NULL);
+	for (size_t i = 0; i < 2; i++)
+		assert_string_or_null(inv->nics[i].dma_bus_id, expected);
+	for (size_t i = 0; i < inv->n_warnings; i++)
+		if (!streq(inv->warnings[i].code, "rail-unknown"))
+			assert_string_equal(inv->warnings[i].code, warning ? warning : "none");
+	assert_int_equal(warning && has_warning(inv, warning), warning != NULL);
+	inventory_unref(inv);
+	hw_free(machine);
+}
+
+/* The verbs library fills in what vital product data does not tell, and only a real function. */
+static void test_data_direct_by_verbs(void **state)
+{
+	(void)state;
+	assert_told(NULL, NULL, NULL, "0001:05:00.0", "0001:05:00.0", NULL);
+	assert_told("A", "A", "A", "0001:06:00.0", "0001:06:00.0", NULL);
+	assert_told("A", "A", "B", "0001:05:00.0", "0001:05:00.0", NULL);
+	assert_told("A", "A", "B", "0001:06:00.0", "0001:05:00.0", "verbs-disagree");
+	assert_told(NULL, NULL, NULL, "0001:04:00.0", NULL, "data-direct-unmatched");
+	assert_told(NULL, NULL, NULL, "0001:07:00.0", NULL, "data-direct-unmatched");
+}
+
 /* Only one PF's vital product data tells the Data Direct function: not the whole card's. */
 static void test_data_direct_of_half_a_card(void **state)
 {
@@ -563,6 +595,7 @@ int main(void)
 		cmocka_unit_test(test_one_board_two_chips),
 		cmocka_unit_test(test_data_direct),
 		cmocka_unit_test(test_data_direct_lost),
+		cmocka_unit_test(test_data_direct_by_verbs),
 		cmocka_unit_test(test_data_direct_of_half_a_card),
 		cmocka_unit_test(test_half_a_card),
 		cmocka_unit_test(test_bridges_unknown),
