@@ -40,6 +40,10 @@ struct hw_pcie_link {
 	int width, max_width; /* lanes */
 };
 
+/*
+ * Of a VF whose PF can be seen, what is true of both is that of the PF (vendor, class, NUMA node),
+ * and subsystem, link, IOMMU group and VPD are not read: there may be 1,024 of them.
+ */
 struct hw_pci {
 	char *bus_id; /* "0000:03:00.0" */
 	char *path; /* "/sys/devices/pci0000:00/…/0000:03:00.0": the link of sys/bus/pci/devices */
@@ -57,6 +61,7 @@ struct hw_pci {
 	char *vpd_sn, *vpd_v3; /* NIC and Data Direct functions only */
 };
 
+/* Of the link of such a VF: whose it is, oper_state, mtu and master; no more. */
 struct hw_netdev {
 	char *name;
 	char *bus_id; /* the PCI function whose own link it is, also through virtio, or NULL */
@@ -88,6 +93,10 @@ struct hw_rdma_port {
 	size_t n_gids, cap_gids;
 };
 
+/*
+ * Of such a VF the facts of the chip and of the physical port are those of its PF; node_guid is not
+ * read, nor are the GIDs while its link has no address but perhaps a link-local one.
+ */
 struct hw_rdma {
 	char *name;
 	char *bus_id; /* NULL: it is not a PCI function's own, e.g. that of a subfunction */
