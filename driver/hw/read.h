@@ -12,7 +12,7 @@
 #define HW_MAX_PCI 65536
 #define HW_MAX_NETDEVS 16384
 #define HW_MAX_RDMA 4096
-#define HW_MAX_PORTS 64
+#define HW_MAX_PORTS 16384 /* of one device, one for each representor, too; up to 255 are kept */
 #define HW_MAX_GIDS 1024
 
 void hw_read_node(const struct hw_root *root, struct hw_machine *machine);

@@ -9,7 +9,7 @@
 #include "topo/build.h"
 
 #define MAX_FUNCTIONS 65536
-#define MAX_DEVICES 4096 /* of one function */
+#define MAX_DEVICES 16384 /* of one function; no more are read of the whole machine */
 #define MAX_STACK 16
 #define NONE ((size_t)-1)
 

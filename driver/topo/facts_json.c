@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "topo/facts.h"
 
-#define MAX_PORTS 64
+#define MAX_PORTS 256
 #define MAX_GIDS 1024
 #define MAX_LOWER 4096
 

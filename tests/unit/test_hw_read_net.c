@@ -298,6 +298,26 @@ static void test_ports(void **state)
 }
 
 /* Software devices name their link; one on a link of no function is of none. */
+/* In switchdev mode each representor is a port: those of hundreds hide none of the first ones. */
+static void test_many_ports(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+	const struct hw_rdma *rdma;
+
+	(void)state;
+	add_nic(&b, FUNCTION, 0x1021, 0, "mlx5_0", "eth0", NULL);
+	for (unsigned int i = 1; i <= 300; i++)
+		buf_printf(&b, RDMA "/ports/%u/state = 4: ACTIVE\n", i);
+	machine = read_buf(&b);
+	rdma = rdma_of(machine, "mlx5_0");
+	assert_int_equal(rdma->n_ports, 255);
+	assert_int_equal(rdma->ports[0].port, 1);
+	assert_string_equal(rdma->ports[0].state, "ACTIVE");
+	assert_int_equal(rdma->ports[254].port, 255);
+	hw_free(machine);
+}
+
 static void test_software(void **state)
 {
 	struct buf b = { 0 };
@@ -365,11 +385,12 @@ static void test_uverbs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_link),	 cmocka_unit_test(test_link_down),
-		cmocka_unit_test(test_owners),	 cmocka_unit_test(test_odd_links),
-		cmocka_unit_test(test_vf),	 cmocka_unit_test(test_waiting_vf),
-		cmocka_unit_test(test_vf_alone), cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_software), cmocka_unit_test(test_uverbs),
+		cmocka_unit_test(test_link),	   cmocka_unit_test(test_link_down),
+		cmocka_unit_test(test_owners),	   cmocka_unit_test(test_odd_links),
+		cmocka_unit_test(test_vf),	   cmocka_unit_test(test_waiting_vf),
+		cmocka_unit_test(test_vf_alone),   cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_many_ports), cmocka_unit_test(test_software),
+		cmocka_unit_test(test_uverbs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
