@@ -36,6 +36,15 @@ static const char *why_frontend(const struct topo_nic *nic)
 	return "is used by the node itself";
 }
 
+/* It may come back by a reset. */
+static int silent(const char *name, const char *bus_id, struct err *err)
+{
+	return err_set(err, ERR_RETRY, ENODEV,
+		       "%s (%s) does not answer (its configuration space reads ff): see the "
+		       "kernel's log; reset it, or delete the claim to have another one allocated",
+		       name, bus_id);
+}
+
 static int resolve_nic(struct record_device *d, const struct topo_nic *nic, struct err *err)
 {
 	if (nic->role == ROLE_FRONTEND)
@@ -48,6 +57,8 @@ static int resolve_nic(struct record_device *d, const struct topo_nic *nic, stru
 			       "(--nic-include, --nic-exclude); delete the claim to have another "
 			       "one allocated",
 			       nic->name, nic->bus_id);
+	if (nic->broken)
+		return silent(nic->name, nic->bus_id, err);
 	if (nic->withheld)
 		return err_set(err, ERR_RETRY, EBUSY,
 			       "%s (%s) may be used by the node itself, which has shown no default "
@@ -93,6 +104,8 @@ static int resolve_gpu(struct record_device *d, const struct topo_gpu *gpu,
 			       "%s is a GPU of %s, whose device nodes are not known here: let the "
 			       "vendor's own DRA driver hand out GPUs (--gpu=off)",
 			       gpu->name, gpu->vendor);
+	if (gpu->broken)
+		return silent(gpu->name, gpu->bus_id, err);
 	if (gpu->minor >= 0)
 		node = xasprintf("/dev/nvidia%d", gpu->minor);
 	r = cdi_vendor_id(options->cdi_dirs, "nvidia.com/gpu", gpu->uuid, node, &id, err);

@@ -52,10 +52,10 @@ static const struct topo_card *atomic_card(const struct inventory *inv, const st
 	return &inv->cards[nic->card];
 }
 
-/* Neither what the node itself uses nor what the administrator excludes (docs/design.md §6). */
+/* What the node itself uses, the administrator excludes or nobody answers for (design.md §6). */
 static bool is_kept_back(const struct topo_nic *nic)
 {
-	return nic->role == ROLE_FRONTEND || nic->withheld || nic->excluded;
+	return nic->role == ROLE_FRONTEND || nic->withheld || nic->excluded || nic->broken;
 }
 
 static bool is_published_card(const struct inventory *inv, const struct topo_card *card)
@@ -199,7 +199,8 @@ json_t *publish_devices(const struct inventory *inv, const struct publish_option
 	if (kinds & PUBLISH_PF)
 		add_pfs(devices, inv, options, overlapping(kinds));
 	for (size_t i = 0; kinds & PUBLISH_GPU && i < inv->n_gpus; i++)
-		if (publish_can_serve(&inv->gpus[i]) && !inv->gpus[i].partition)
+		if (publish_can_serve(&inv->gpus[i]) && !inv->gpus[i].partition &&
+		    !inv->gpus[i].broken)
 			add_device(devices, device_gpu(inv, &inv->gpus[i], options));
 	return devices;
 }

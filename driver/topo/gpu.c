@@ -75,6 +75,7 @@ static void add_gpu(struct builder *b, const struct hw_pci *pci, const char *ven
 		.device_id = pci->device,
 		.minor = TOPO_UNKNOWN,
 		.n_partitions = TOPO_UNKNOWN,
+		.broken = pci->broken,
 		.iommu_group = pci->iommu_group,
 		.numa_node = numa_node_known(pci->numa_node),
 		.pcie_root = pcie_root_of(pci->bus_id, pci->path),

@@ -104,6 +104,7 @@ struct topo_nic {
 	bool standalone; /* may be handed out alone */
 	bool withheld; /* not handed out: perhaps the node itself uses it */
 	bool excluded; /* not handed out: the administrator said so */
+	bool broken; /* not handed out: the function does not answer */
 	bool is_vf;
 	char *pf_bus_id;
 	int numa_node;
@@ -133,6 +134,7 @@ struct topo_gpu {
 	unsigned int vendor_id, device_id;
 	char *model, *uuid, *driver_version;
 	int minor;
+	bool broken; /* not handed out: the function does not answer */
 	char *partition; /* it is divided: "mig", "cpx"; NULL: not, or unknown */
 	int n_partitions;
 	struct topo_link link;

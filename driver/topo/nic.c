@@ -203,6 +203,7 @@ static void add_nic(struct builder *b, const struct hw_pci *pci, struct function
 		.firmware = xstrdup_null(rdma->fw_ver),
 		.board_id = xstrdup_null(rdma->board_id),
 		.hca_type = xstrdup_null(rdma->hca_type),
+		.broken = pci->broken,
 		.iommu_group = pci->iommu_group,
 		.netdev = netdev ? xstrdup(netdev->name) : NULL,
 		.rdma_device = xstrdup(rdma->name),

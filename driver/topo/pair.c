@@ -63,7 +63,7 @@ static size_t collect_units(struct builder *b, struct unit *units)
 
 		/* VFs with a visible PF follow that; others are there for something else. */
 		if (b->nics[i].pf >= 0 || nic->role == ROLE_FRONTEND || nic->role == ROLE_STORAGE ||
-		    nic->excluded)
+		    nic->excluded || nic->broken)
 			continue;
 		*unit = (struct unit){ .members = &unit->self, .n = 1, .self = (int)i };
 		if (card && card->atomic) {

@@ -132,6 +132,19 @@ static void an_excluded_nic(void **state)
 	assert_int_equal(resolve(f, "n=card-0000-03-00", &r, &err), -EBUSY);
 }
 
+/* It fell off the bus after it had been allocated. */
+static void a_broken_nic(void **state)
+{
+	struct fixture *f = *state;
+	struct record *r = NULL;
+	struct err err = { 0 };
+
+	f->m.inv.nics[1].broken = true;
+	assert_int_equal(resolve(f, "n=nic-0000-03-00-1", &r, &err), -ENODEV);
+	assert_null(r);
+	assert_non_null(strstr(err.msg, "nic-0000-03-00-1 (0000:03:00.1) does not answer"));
+}
+
 /* The kernel does not insist on UTF-8; an entry must not be lost. */
 static void not_utf8(void **state)
 {
@@ -382,7 +395,7 @@ int main(void)
 		TEST(stale),	       TEST(vendor),
 		TEST(vendor_conflict), TEST(vendor_precedence),
 		TEST(gpu_only),	       TEST(the_nodes_own_nic),
-		TEST(an_excluded_nic),
+		TEST(an_excluded_nic), TEST(a_broken_nic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -487,6 +487,24 @@ static void test_excluded_are_not_published(void **state)
 	machine_done(&m);
 }
 
+/* Nor what does not answer. */
+static void test_broken_are_not_published(void **state)
+{
+	struct publish_options o = options_of(PUBLISH_GPU | PUBLISH_NIC | PUBLISH_CARD);
+	_cleanup_json_ json_t *specs = NULL;
+	struct machine m;
+
+	(void)state;
+	machine_cards(&m, 2);
+	m.inv.nics[1].broken = true;
+	m.inv.gpus[1].broken = true;
+	specs = publish_specs(&m.inv, &o);
+	assert_string_equal(json_path_string(device_at(specs, 0, 0), "name"), "card-0001-03-00");
+	assert_string_equal(json_path_string(device_at(specs, 0, 1), "name"), m.inv.gpus[0].name);
+	assert_null(device_at(specs, 0, 2));
+	machine_done(&m);
+}
+
 /* Prepare knows NVIDIA's device nodes only. */
 static void test_gpus_that_cannot_be_served(void **state)
 {
@@ -828,6 +846,7 @@ int main(void)
 		cmocka_unit_test(test_counters_where_kinds_overlap),
 		cmocka_unit_test(test_frontends_are_not_published),
 		cmocka_unit_test(test_excluded_are_not_published),
+		cmocka_unit_test(test_broken_are_not_published),
 		cmocka_unit_test(test_gpus_that_cannot_be_served),
 		cmocka_unit_test(test_no_functions_beside_five_cards),
 		cmocka_unit_test(test_slices_are_split),

@@ -95,6 +95,32 @@ static void test_vfs_of_gpus(void **state)
 	inventory_unref(inv);
 }
 
+/* A GPU and a NIC that fell off the bus are shown, but no pair is made of them. */
+static void test_broken(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_gpu(&b, "pci0000:00/0000:00:01.0", 0);
+	add_nic(&b, "pci0000:00/0000:00:02.0", 0x1021, 0, "mlx5_0", NULL, NULL);
+	add_nic(&b, "pci0000:00/0000:00:03.0", 0x1021, 0, "mlx5_1", NULL, NULL);
+	for (unsigned int i = 1; i <= 2; i++) {
+		buf_printf(&b, "sys/devices/pci0000:00/0000:00:%02x.0/config : ", i);
+		for (unsigned int k = 0; k < 64; k++)
+			buf_str(&b, "ff");
+		buf_str(&b, "\n");
+	}
+	inv = build_machine(&b);
+	assert_true(has_warning(inv, "function-broken"));
+	assert_true(inv->gpus[0].broken);
+	assert_true(inv->nics[0].broken);
+	assert_false(inv->nics[1].broken);
+	assert_false(inventory_pair(inv, 0, 0)->best);
+	assert_true(inventory_pair(inv, 0, 1)->best);
+	inventory_unref(inv);
+}
+
 /* --- classes --- */
 
 static void assert_class(struct buf *b, enum topo_class expected)
@@ -203,6 +229,7 @@ int main(void)
 		cmocka_unit_test(test_gdr),	     cmocka_unit_test(test_partitions),
 		cmocka_unit_test(test_numa_class),   cmocka_unit_test(test_switch_and_inline_class),
 		cmocka_unit_test(test_long_domains), cmocka_unit_test(test_vfs_of_gpus),
+		cmocka_unit_test(test_broken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
