@@ -297,7 +297,6 @@ static void test_ports(void **state)
 	hw_free(machine);
 }
 
-/* Software devices name their link; one on a link of no function is of none. */
 /* In switchdev mode each representor is a port: those of hundreds hide none of the first ones. */
 static void test_many_ports(void **state)
 {
@@ -318,6 +317,7 @@ static void test_many_ports(void **state)
 	hw_free(machine);
 }
 
+/* Software devices name their link; one on a link of no function is of none. */
 static void test_software(void **state)
 {
 	struct buf b = { 0 };
