@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -10,15 +12,36 @@
 #include "cmd/options.h"
 #include "hw/hw.h"
 
+/* A device, pipe or terminal: it is not replaced by a file, as a plain one is. */
+static int write_to(const char *path, const char *text, size_t len, struct err *err)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	size_t done = 0;
+
+	if (fd < 0)
+		return err_errno(err, ERR_INVALID, errno, "cannot open %s", path);
+	while (done < len) {
+		ssize_t n = write(fd, text + done, len - done);
+
+		if (n < 0 && errno != EINTR)
+			return err_errno(err, ERR_RETRY, errno, "cannot write %s", path);
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
 static int record(const char *root, const char *file, bool raw, struct err *err)
 {
 	const struct hw_snapshot_options options = { .raw = raw };
 	_cleanup_free_ char *text = NULL;
+	struct stat st;
 	size_t len;
 	int r = hw_snapshot_record(root, &options, &text, &len, err);
 
 	if (r < 0)
 		return r;
+	if (!streq(file, "-") && stat(file, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_to(file, text, len, err);
 	if (!streq(file, "-")) /* readable by others only when its owner says so */
 		return file_write_atomic(file, text, len, 0600, 0, err);
 	if (fwrite(text, 1, len, stdout) != len || fflush(stdout) != 0)

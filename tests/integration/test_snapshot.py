@@ -310,6 +310,23 @@ def test_file():
         assert sorted(p.name for p in d.iterdir()) == ["m", "root", "root.machine"]
 
 
+def test_no_plain_file():
+    """What is no plain file is written to and stays: root's recording must replace no device."""
+    with folder() as d:
+        os.mkfifo(d / "fifo")
+        (d / "link").symlink_to("fifo")
+        (d / "full").symlink_to("/dev/full")
+        pipe = os.open(d / "fifo", os.O_RDWR | os.O_NONBLOCK)
+        for name in ("fifo", "link"):
+            assert twinrail("snapshot", "--root", d, d / name) == ""
+            assert stat.S_ISFIFO((d / name).stat().st_mode)
+            assert os.read(pipe, 1 << 16).startswith(b"# Machine recorded by twinrail ")
+        os.close(pipe)
+        error = twinrail("snapshot", "--root", d, d / "full", code=2)
+        assert "No space left on device" in error and (d / "full").is_symlink(), error
+        assert "Is a directory" in twinrail("snapshot", "--root", d, d, code=2)
+
+
 def test_file_as_root():
     """The commands that show a machine take its recording, too; nothing of it stays behind."""
     gb300, tmp = TOP / "tests/fixtures/gb300.machine", {}
