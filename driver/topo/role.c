@@ -270,6 +270,12 @@ static void set_rail_roles(struct builder *b)
 	}
 }
 
+/* That it stands near a GPU proves nothing: the only NIC of a small machine does, too. */
+static bool is_surely_rail(const struct topo_nic *nic)
+{
+	return nic->role == ROLE_RAIL && nic->netdev && !streq(nic->role_source, "distance");
+}
+
 /*
  * As long as it is not known which link has the default route, each NIC that may carry one is kept
  * back, but for those of rails.  One without a link carries none, if the links could be read.
@@ -284,7 +290,7 @@ static void withhold(struct builder *b)
 	for (size_t i = 0; i < b->inv->n_nics; i++) {
 		struct topo_nic *nic = &b->inv->nics[i];
 
-		if (nic->role == ROLE_FRONTEND || (nic->role == ROLE_RAIL && nic->netdev))
+		if (nic->role == ROLE_FRONTEND || is_surely_rail(nic))
 			continue;
 		nic->withheld = nic->netdev || m->incomplete;
 		any = any || nic->withheld;

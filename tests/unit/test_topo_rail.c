@@ -16,6 +16,8 @@ static struct inventory *named_with(const char *const *names, size_t n, const ch
 		free(add_group_nic(&b, i, "03:00.0", 0x1021, names[i], NULL));
 	}
 	buf_str(&b, more);
+	if (!strstr(more, "twinrail/routes"))
+		buf_str(&b, "twinrail/routes = default dev uplink\n");
 	return build_with(&b, options);
 }
 
@@ -35,6 +37,21 @@ static void assert_rails(struct inventory *inv, const int *rails, const char *so
 	}
 	assert_int_equal(inv->n_warnings, warning != NULL);
 	assert_true(!warning || has_warning(inv, warning));
+	inventory_unref(inv);
+}
+
+/* Near a GPU stands the only NIC of a small machine, too: as long as no default route is known. */
+static void test_no_route_yet(void **state)
+{
+	struct inventory *inv = named((const char *[]){ "eno1", "eno2" }, 2, "twinrail/routes =\n");
+
+	(void)state;
+	assert_int_equal(inv->nics[0].role, ROLE_RAIL);
+	assert_true(inv->nics[0].withheld && inv->nics[1].withheld);
+	assert_true(has_warning(inv, "own-nic-unknown"));
+	inventory_unref(inv);
+	inv = named((const char *[]){ "rdma0", "rdma1" }, 2, "twinrail/routes =\n");
+	assert_false(inv->nics[0].withheld || inv->nics[1].withheld);
 	inventory_unref(inv);
 }
 
@@ -367,6 +384,7 @@ static void test_shared_switch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_route_yet),
 		cmocka_unit_test(test_rails),
 		cmocka_unit_test(test_rails_around_a_gap),
 		cmocka_unit_test(test_no_groups_around_a_gap),
