@@ -412,6 +412,38 @@ void topo_match_data_direct(struct builder *b)
 			match_data_direct(b, i);
 }
 
+/*
+ * A VF whose PF is no NIC here (no RDMA device, or not in this virtual machine): its chip may be one
+ * whose DMA comes from elsewhere.  The id of Mellanox' VFs is the same for all chips.
+ */
+static bool is_vf_of_data_direct(const struct builder *b, size_t i)
+{
+	const struct topo_nic *nic = &b->inv->nics[i];
+	const struct hw_pci *pf = nic->pf_bus_id ? hw_find_pci(b->machine, nic->pf_bus_id) : NULL;
+
+	if (!nic->is_vf || b->nics[i].pf >= 0)
+		return false;
+	return nic->vendor_id == VENDOR_MELLANOX &&
+	       (!pf || topo_may_have_data_direct(&(struct topo_nic){ .vendor_id = pf->vendor,
+								     .device_id = pf->device }));
+}
+
+/* Never its own root when the DMA comes from elsewhere and it is not known from where. */
+static bool is_lost(struct builder *b, size_t i, const struct topo_nic *owner)
+{
+	if (!topo_has_data_direct(b->machine))
+		return false;
+	if (topo_may_have_data_direct(owner))
+		return true;
+	if (!is_vf_of_data_direct(b, i))
+		return false;
+	topo_warn(
+		b, "data-direct-unmatched", owner->name,
+		"a VF whose PF is no NIC here, so its Data Direct function is not known; pcieRoot "
+		"is left out");
+	return true;
+}
+
 static void set_root(struct builder *b, size_t i)
 {
 	struct topo_nic *nic = &b->inv->nics[i];
@@ -419,8 +451,7 @@ static void set_root(struct builder *b, size_t i)
 	const struct topo_nic *owner = facts->pf >= 0 ? &b->inv->nics[facts->pf] : nic;
 	const struct hw_pci *dma =
 		owner->dma_bus_id ? hw_find_pci(b->machine, owner->dma_bus_id) : NULL;
-	/* Never its own root when the DMA comes from elsewhere and it is not known from where. */
-	bool lost = !dma && topo_may_have_data_direct(owner) && topo_has_data_direct(b->machine);
+	bool lost = !dma && is_lost(b, i, owner);
 	_cleanup_free_ char *effective = NULL;
 
 	if (owner != nic)

@@ -175,6 +175,39 @@ static void test_own_vf(void **state)
 	inventory_unref(inv);
 }
 
+/* "pf": device id of a PF without RDMA device, 0 for none; the VF's pcieRoot on such a node. */
+static void assert_vf_root(unsigned int pf, const char *expected)
+{
+	_cleanup_free_ char *pf_path = group_path(0, 0, "03:00.0"),
+			    *dma = group_path(1, 0, "03:00.0"), *vf = NULL;
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	add_group(&b, 0);
+	add_group(&b, 1);
+	add_group_gpu(&b, 1, "04:00.0");
+	add_pci(&b, dma, 0x080100, 0x15b3, 0x2100, 0);
+	if (pf)
+		add_pci(&b, pf_path, 0x020000, 0x15b3, pf, 0);
+	vf = add_group_nic(&b, 0, "03:00.2", 0x101e, "v0", NULL);
+	if (pf)
+		buf_printf(&b, "sys/devices/%s/physfn -> ../0000:03:00.0\n", vf);
+	inv = build_machine(&b);
+	assert_string_or_null(nic_of(inv, "0000:03:00.2")->pcie_root, expected);
+	assert_int_equal(inv->pairs[0].path, expected ? PATH_NODE : PATH_UNKNOWN);
+	assert_int_equal(has_warning(inv, "data-direct-unmatched"), !expected);
+	inventory_unref(inv);
+}
+
+/* The DMA of a ConnectX-8's VF comes from elsewhere, too, also when its PF is no NIC here. */
+static void test_vf_of_data_direct(void **state)
+{
+	(void)state;
+	assert_vf_root(0x1023, NULL);
+	assert_vf_root(0x1021, "pci0000:00");
+	assert_vf_root(0, NULL); /* VFs of all chips have one id */
+}
+
 /* A storage NIC near a GPU is none of the GPU's best. */
 static void test_storage_near_gpu(void **state)
 {
@@ -237,6 +270,7 @@ int main(void)
 		cmocka_unit_test(test_flat),
 		cmocka_unit_test(test_vf),
 		cmocka_unit_test(test_own_vf),
+		cmocka_unit_test(test_vf_of_data_direct),
 		cmocka_unit_test(test_storage_near_gpu),
 		cmocka_unit_test(test_sf),
 	};
