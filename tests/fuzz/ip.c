@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Recorded addresses, routes, rules, neighbours and links.  What was read is printed and read again:
- * that must be the same.
+ * Recorded addresses, routes, rules, neighbours and links.  What was read is printed and read
+ * again: that must be the same.
  */
 #include <string.h>
 

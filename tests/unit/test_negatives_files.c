@@ -64,7 +64,7 @@ static char *machine_text(void)
 
 	for (unsigned int n = 0; n < 2; n++) {
 		_cleanup_free_ char *netdev = xasprintf("eth%u", n + 1);
-		_cleanup_free_ char *rdma = xasprintf("rocep%us00", n), *path = NULL;
+		_cleanup_free_ char *path = NULL;
 
 		add_group(&b, n);
 		add_group_gpu(&b, n, "04:00.0");
