@@ -84,6 +84,9 @@ static void set_best(struct builder *b, size_t gpu, struct unit *unit)
 		struct topo_nic *nic = &b->inv->nics[unit->members[k]];
 		struct topo_pair *pair = pair_at(b, gpu, (size_t)unit->members[k]);
 
+		/* The other PFs of a card may stand where nobody knows. */
+		if (pair->path == PATH_UNKNOWN)
+			continue;
 		pair->best = true;
 		if (nic->best_gpu < 0) {
 			nic->best_gpu = (int)gpu;

@@ -588,6 +588,37 @@ static void test_vf_that_is_not_beside_its_pf(void **state)
 	inventory_unref(inv);
 }
 
+/* An atomic card is given to a GPU whole, but nobody says how near a PF is whose place is unknown. */
+static void test_pf_of_unknown_place_is_nobody_s_best(void **state)
+{
+	static const char card[] = "pci0002:00/0002:00:00.0/0002:03:00";
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_uplink(&b);
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	add_bridge(&b, "pci0002:00/0002:00:00.0", 0x8086, 1);
+	for (unsigned int i = 0; i < 2; i++) {
+		_cleanup_free_ char *path = xasprintf("%s.%u", card, i);
+		_cleanup_free_ char *rdma = xasprintf("mlx5_%u", i);
+
+		add_nic(&b, path, 0x1023, 0, rdma, NULL, "0:0:0:9");
+		add_vpd(&b, path, "SN", i ? NULL : "V3");
+	}
+	add_bridge(&b, "pci0003:00/0003:00:00.0", 0x8086, 1);
+	add_pci(&b, "pci0003:00/0003:00:00.0/0003:03:00.0", 0x080100, 0x15b3, 0x2100, 0);
+	add_vpd(&b, "pci0003:00/0003:00:00.0/0003:03:00.0", "SN", "V3");
+	inv = build_machine(&b);
+	json_decref(published(inv));
+	for (size_t g = 0; g < inv->n_gpus; g++)
+		for (size_t n = 0; n < inv->n_nics; n++)
+			assert_false(inventory_pair(inv, g, n)->best &&
+				     inventory_pair(inv, g, n)->path == PATH_UNKNOWN);
+	inventory_unref(inv);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -610,6 +641,7 @@ int main(void)
 		cmocka_unit_test(test_a_thousand_vfs),
 		cmocka_unit_test(test_two_cards_in_one_slot),
 		cmocka_unit_test(test_vf_that_is_not_beside_its_pf),
+		cmocka_unit_test(test_pf_of_unknown_place_is_nobody_s_best),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
