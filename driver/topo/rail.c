@@ -216,7 +216,8 @@ static size_t nearest_gpu(const struct builder *b, size_t nic)
 
 /*
  * Without names: the GPU-near NICs in the order of their effective roots, on platforms that are
- * cabled so.  Only when nothing is missing: every GPU has one NIC of its own within PHB.
+ * cabled so.  Only when nothing is missing: every GPU has one NIC of its own within PHB, and there
+ * are as many as rails, if the platform says how many.
  */
 static void rails_by_root(struct builder *b)
 {
@@ -239,6 +240,8 @@ static void rails_by_root(struct builder *b)
 	for (size_t g = 0; g < inv->n_gpus; g++)
 		if (per_gpu[g] != 1)
 			return;
+	if (b->platform->rails >= 0 && n != (size_t)b->platform->rails)
+		return;
 	number_rails(b, list, n, "root-order");
 }
 
@@ -284,7 +287,7 @@ static void warn_without_rails(struct builder *b)
 			  "no NIC has a rail: the links' names do not tell (gpu<N>rdma<M>, "
 			  "rdma<N>), and %s; a railMap in the platform file tells it",
 			  b->platform && b->platform->rail_order != RAIL_ORDER_NONE
-				  ? "not every GPU has exactly one NIC near it"
+				  ? "a GPU is missing, or has not exactly one NIC near it"
 				  : "this is no platform whose rails follow the PCI roots");
 }
 

@@ -275,7 +275,10 @@ static void test_shipped_entries(void **state)
 	} cases[] = {
 		{ { 0x10de, 0x2330, 8, 0, 0x15b3, 0x1021, NULL, NULL }, "hgx-h100" },
 		{ { 0x10de, 0x2330, 8, 0, 0, 0, "NVIDIA", NULL }, "hgx-h100" },
-		{ { 0x10de, 0x2330, 7, 0, 0x15b3, 0x1021, NULL, NULL }, NULL },
+		/* One that lost a GPU is the same machine, one with half of them is another. */
+		{ { 0x10de, 0x2330, 7, 0, 0x15b3, 0x1021, NULL, NULL }, "hgx-h100" },
+		{ { 0x10de, 0x31c2, 3, 0, 0x15b3, 0x1023, "Google", NULL }, "gce-a4x-max" },
+		{ { 0x10de, 0x2330, 4, 0, 0x15b3, 0x1021, NULL, NULL }, NULL },
 		{ { 0x10de, 0x2330, 9, 0, 0x15b3, 0x1021, NULL, NULL }, NULL },
 		{ { 0x10de, 0x2330, 8, 0x2335, 0x15b3, 0x1021, NULL, NULL }, NULL },
 		{ { 0x10de, 0x2335, 8, 0, 0x15b3, 0x1021, NULL, NULL }, "hgx-h200" },

@@ -55,6 +55,42 @@ static void test_no_route_yet(void **state)
 	inventory_unref(inv);
 }
 
+/* It is the same machine all the same, but its rails cannot be counted. */
+static void test_lost_gpu(void **state)
+{
+	struct inventory *inv;
+	struct buf b = { 0 };
+
+	(void)state;
+	for (unsigned int i = 0; i < 8; i++) {
+		add_group(&b, i);
+		if (i != 3)
+			add_group_gpu(&b, i, "04:00.0");
+		free(add_group_nic(&b, i, "03:00.0", 0x1021, NULL, NULL));
+	}
+	inv = build_machine(&b);
+	assert_string_equal(inv->platform, "hgx-h100");
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(inv->nics[i].rail, TOPO_UNKNOWN);
+	assert_true(has_warning(inv, "rail-unknown"));
+	inventory_unref(inv);
+
+	/* Nor does a front end become something else. */
+	for (unsigned int i = 1; i <= 3; i++) {
+		_cleanup_free_ char *path = xasprintf("pci000%u:00/000%u:06:00.0", i, i);
+
+		add_pci(&b, path, 0x030200, 0x10de, 0x2941, 0);
+	}
+	add_nic(&b, "pci0006:00/0006:09:00.0", 0x1021, 0, "mlx5_4", "eth0", NULL);
+	add_nic(&b, "pci0016:00/0016:0b:00.0", 0x1021, 0, "mlx5_9", "eth1", NULL);
+	add_nic(&b, "pci0000:00/0000:03:00.0", 0x1023, 0, "mlx5_0", "rdma0", NULL);
+	inv = build_machine(&b);
+	assert_string_equal(inv->platform, "oci-gb200");
+	assert_int_equal(nic_of(inv, "0006:09:00.0")->role, ROLE_FRONTEND);
+	assert_int_equal(nic_of(inv, "0016:0b:00.0")->role, ROLE_FRONTEND);
+	inventory_unref(inv);
+}
+
 static void test_rails(void **state)
 {
 	(void)state;
@@ -386,6 +422,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_route_yet),
 		cmocka_unit_test(test_rails),
+		cmocka_unit_test(test_lost_gpu),
 		cmocka_unit_test(test_rails_around_a_gap),
 		cmocka_unit_test(test_no_groups_around_a_gap),
 		cmocka_unit_test(test_irregular),
