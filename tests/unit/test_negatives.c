@@ -588,7 +588,7 @@ static void test_vf_that_is_not_beside_its_pf(void **state)
 	inventory_unref(inv);
 }
 
-/* An atomic card is given to a GPU whole, but nobody says how near a PF is whose place is unknown. */
+/* An atomic card goes to a GPU whole, but nobody says how near a PF of unknown place is. */
 static void test_pf_of_unknown_place_is_nobody_s_best(void **state)
 {
 	static const char card[] = "pci0002:00/0002:00:00.0/0002:03:00";
