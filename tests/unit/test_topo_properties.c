@@ -48,7 +48,8 @@ static struct hw_machine *machine_of(uint64_t seed)
 static struct inventory *build(const struct hw_machine *machine, uint64_t seed)
 {
 	struct topo_options options = {
-		.pcie_root = (enum pcie_root_policy)(seed % 3),
+		.pcie_root = (enum pcie_root_policy)(seed % 4),
+		.numa_lists = seed % 8 >= 4,
 		.node_name = "node1",
 		.own_known = seed % 2,
 	};
@@ -100,6 +101,8 @@ static char *all_of(const struct inventory *inv, bool rdma_names)
 					   .node_name = "node1",
 					   .kinds = PUBLISH_CARD | PUBLISH_NIC | PUBLISH_GPU |
 						    PUBLISH_PF,
+					   .root_list = true,
+					   .numa_list = true,
 					   .mirror = true };
 	_cleanup_json_ json_t *all = json_new_array();
 
