@@ -29,6 +29,7 @@
 struct unpacker {
 	const char *file, *dir;
 	size_t line;
+	char *made; /* where the last file or link is: all of it is directories */
 	struct buf errors; /* content of HW_ERRORS_FILE */
 };
 
@@ -105,31 +106,52 @@ bool hw_snapshot_target_ok(const char *path, const char *target)
 	return true;
 }
 
+/* How much of "full" is known to be directories: the components that are those of u->made. */
+static size_t known_length(const struct unpacker *u, const char *full)
+{
+	size_t n = strlen(u->dir);
+
+	for (size_t i = n; u->made && full[i]; i++) {
+		if (full[i] == '/' && (u->made[i] == '/' || !u->made[i]))
+			n = i;
+		if (full[i] != u->made[i])
+			break;
+	}
+	return n;
+}
+
 /*
  * Make the directories above "full", which begins with u->dir.  None of them may be a link: a link
  * below a link could lead out of the directory although its text looks harmless.
  */
-static int make_parents(const struct unpacker *u, const char *full, struct err *err)
+static int make_parents(struct unpacker *u, const char *full, struct err *err)
 {
-	_cleanup_free_ char *copy = xstrdup(full);
+	char *copy = xstrdup(full);
 
-	for (char *p = copy + strlen(u->dir) + 1; (p = strchr(p, '/')); *p++ = '/') {
+	for (char *p = copy + known_length(u, full) + 1; (p = strchr(p, '/')); *p++ = '/') {
 		struct stat st;
+		int r = 0;
 
 		*p = '\0';
 		if (mkdir(copy, 0755) < 0 && errno != EEXIST)
-			return err_errno(err, ERR_RETRY, errno, "cannot make directory %s", copy);
-		if (lstat(copy, &st) < 0 || !S_ISDIR(st.st_mode))
-			return fail(u, err, "%s lies below a file or link",
-				    full + strlen(u->dir) + 1);
+			r = err_errno(err, ERR_RETRY, errno, "cannot make directory %s", copy);
+		else if (lstat(copy, &st) < 0 || !S_ISDIR(st.st_mode))
+			r = fail(u, err, "%s lies below a file or link", full + strlen(u->dir) + 1);
+		if (r < 0) {
+			free(copy);
+			return r;
+		}
 	}
+	*strrchr(copy, '/') = '\0';
+	free(u->made);
+	u->made = copy;
 	return 0;
 }
 
 /*
  * O_EXCL: nothing that exists is written.  Links are made last, so that no path leads through one.
  */
-static int write_file(const struct unpacker *u, const char *path, const void *data, size_t len,
+static int write_file(struct unpacker *u, const char *path, const void *data, size_t len,
 		      struct err *err)
 {
 	_cleanup_free_ char *full = xasprintf("%s/%s", u->dir, path);
@@ -157,7 +179,7 @@ static int hex_digit(char c)
 	return p ? (int)(p - digits) : -1;
 }
 
-static int write_hex(const struct unpacker *u, const char *path, const char *hex, struct err *err)
+static int write_hex(struct unpacker *u, const char *path, const char *hex, struct err *err)
 {
 	struct buf b = { 0 };
 	int r = 0;
@@ -179,8 +201,7 @@ static int write_hex(const struct unpacker *u, const char *path, const char *hex
 	return r;
 }
 
-static int write_value(const struct unpacker *u, const char *path, const char *value,
-		       struct err *err)
+static int write_value(struct unpacker *u, const char *path, const char *value, struct err *err)
 {
 	_cleanup_free_ char *text = *value ? xasprintf("%s\n", value) : xstrdup("");
 
@@ -203,8 +224,7 @@ static int write_errno(struct unpacker *u, const char *path, const char *name, s
 	return r < 0 ? r : write_file(u, path, "", 0, err);
 }
 
-static int write_link(const struct unpacker *u, const char *path, const char *target,
-		      struct err *err)
+static int write_link(struct unpacker *u, const char *path, const char *target, struct err *err)
 {
 	_cleanup_free_ char *full = xasprintf("%s/%s", u->dir, path);
 	int r;
@@ -348,5 +368,6 @@ int hw_snapshot_unpack(const char *file, const char *dir, struct err *err)
 	if (r == 0 && u.errors.len)
 		r = write_file(&u, HW_ERRORS_FILE, u.errors.data, u.errors.len, err);
 	buf_done(&u.errors);
+	free(u.made);
 	return r;
 }

@@ -49,7 +49,21 @@ static size_t check_slices(const char *machine, const json_t *specs)
 	return n;
 }
 
-static size_t check_machine(const char *file, enum pcie_root_policy policy, bool lists, bool mirror)
+static struct hw_machine *machine_of(const char *file)
+{
+	char *dir = xstrdup("/tmp/twinrail-test.XXXXXX");
+	struct hw_machine *machine = NULL;
+	struct err err = { 0 };
+
+	assert_non_null(mkdtemp(dir));
+	if (hw_snapshot_unpack(file, dir, &err) < 0 || hw_read(dir, &machine, &err) < 0)
+		fail_msg("%s", err.msg);
+	remove_tree(dir);
+	return machine;
+}
+
+static size_t check_machine(const char *file, const struct hw_machine *machine,
+			    enum pcie_root_policy policy, bool lists, bool mirror)
 {
 	struct topo_options to = { .pcie_root = policy,
 				   .numa_lists = lists,
@@ -62,19 +76,9 @@ static size_t check_machine(const char *file, enum pcie_root_policy policy, bool
 		.root_list = policy == PCIE_ROOT_LIST,
 		.numa_list = lists,
 	};
-	char *dir = xstrdup("/tmp/twinrail-test.XXXXXX");
-	_cleanup_(inventory_unrefp) struct inventory *inv = NULL;
-	_cleanup_json_ json_t *specs = NULL;
-	struct hw_machine *machine = NULL;
-	struct err err = { 0 };
+	_cleanup_(inventory_unrefp) struct inventory *inv = topo_build(machine, &to);
+	_cleanup_json_ json_t *specs = publish_specs(inv, &po);
 
-	assert_non_null(mkdtemp(dir));
-	if (hw_snapshot_unpack(file, dir, &err) < 0 || hw_read(dir, &machine, &err) < 0)
-		fail_msg("%s", err.msg);
-	remove_tree(dir);
-	inv = topo_build(machine, &to);
-	hw_free(machine);
-	specs = publish_specs(inv, &po);
 	return check_slices(file, specs);
 }
 
@@ -86,9 +90,13 @@ static void test_every_machine_fits(void **state)
 	(void)state;
 	assert_int_equal(glob("tests/fixtures/*.machine", 0, NULL, &found), 0);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
-		devices += check_machine(found.gl_pathv[i], PCIE_ROOT_AUTO, false, true);
-		check_machine(found.gl_pathv[i], PCIE_ROOT_LIST, true, true);
-		check_machine(found.gl_pathv[i], PCIE_ROOT_FUNCTION, true, false);
+		const char *file = found.gl_pathv[i];
+		struct hw_machine *machine = machine_of(file);
+
+		devices += check_machine(file, machine, PCIE_ROOT_AUTO, false, true);
+		check_machine(file, machine, PCIE_ROOT_LIST, true, true);
+		check_machine(file, machine, PCIE_ROOT_FUNCTION, true, false);
+		hw_free(machine);
 	}
 	assert_true(devices >= 2 * found.gl_pathc);
 	globfree(&found);
