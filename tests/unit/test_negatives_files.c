@@ -14,23 +14,6 @@
 #define FIRST "0000:03:00.0"
 #define OTHER "0001:03:00.0"
 
-/* A directory in memory where there is one: some of these machines have many files. */
-static char *unpack_here(const char *recording)
-{
-	struct err err = { 0 };
-	char *dir = xstrdup(access("/dev/shm", W_OK) == 0 ? "/dev/shm/twinrail-test.XXXXXX"
-							  : "/tmp/twinrail-test.XXXXXX");
-	_cleanup_free_ char *file = NULL;
-
-	assert_non_null(mkdtemp(dir));
-	file = xasprintf("%s.machine", dir);
-	assert_int_equal(file_write_atomic(file, recording, strlen(recording), 0600, 0, &err), 0);
-	if (hw_snapshot_unpack(file, dir, &err) < 0)
-		fail_msg("%s", err.msg);
-	remove(file);
-	return dir;
-}
-
 static struct inventory *inventory_at(const char *dir)
 {
 	struct hw_machine *machine = NULL;
@@ -50,7 +33,7 @@ static struct inventory *inventory_at(const char *dir)
 
 static struct inventory *inventory_of(const char *recording)
 {
-	char *dir = unpack_here(recording);
+	char *dir = unpack(recording);
 	struct inventory *inv = inventory_at(dir);
 
 	remove_tree(dir);
@@ -273,7 +256,7 @@ static void *take_out_and_put_back(void *arg)
 static void test_device_vanishes_during_the_scan(void **state)
 {
 	_cleanup_free_ char *text = machine_text();
-	char *dir = unpack_here(text);
+	char *dir = unpack(text);
 	struct vandal v = { .dir = dir };
 	pthread_t thread;
 

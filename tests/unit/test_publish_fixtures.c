@@ -51,11 +51,10 @@ static size_t check_slices(const char *machine, const json_t *specs)
 
 static struct hw_machine *machine_of(const char *file)
 {
-	char *dir = xstrdup("/tmp/twinrail-test.XXXXXX");
+	char *dir = new_folder();
 	struct hw_machine *machine = NULL;
 	struct err err = { 0 };
 
-	assert_non_null(mkdtemp(dir));
 	if (hw_snapshot_unpack(file, dir, &err) < 0 || hw_read(dir, &machine, &err) < 0)
 		fail_msg("%s", err.msg);
 	remove_tree(dir);

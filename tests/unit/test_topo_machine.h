@@ -28,14 +28,23 @@ static inline int remove_entry(const char *path, const struct stat *st, int type
 	return remove(path);
 }
 
+/* A new folder where temporary files belong; the caller removes it with remove_tree(). */
+static inline char *new_folder(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *dir = xasprintf("%s/twinrail-test.XXXXXX", tmp ? tmp : "/tmp");
+
+	assert_non_null(mkdtemp(dir));
+	return dir;
+}
+
 /* Unpack "recording" into a new directory; the caller removes it with remove_tree(). */
 static inline char *unpack(const char *recording)
 {
-	char *dir = xstrdup("/tmp/twinrail-test.XXXXXX");
+	char *dir = new_folder();
 	_cleanup_free_ char *file = NULL;
 	struct err err = { 0 };
 
-	assert_non_null(mkdtemp(dir));
 	file = xasprintf("%s.machine", dir);
 	assert_int_equal(file_write_atomic(file, recording, strlen(recording), 0600, 0, &err), 0);
 	if (hw_snapshot_unpack(file, dir, &err) < 0)
