@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/bus_id.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -14,56 +13,23 @@
 
 static const char *const outputs[] = { "text", "json", NULL };
 
-/* All that a GPU or NIC is called by. */
-static bool is_called(const char *name, const char *bus_id, const char *const *others,
-		      const char *wanted)
+static void complain(const struct inventory *inv, bool gpu, const char *wanted)
 {
-	if (streq(name, wanted) || streq(bus_id, wanted) ||
-	    (is_bus_id(wanted) && bus_id_cmp(bus_id, wanted) == 0))
-		return true;
-	for (size_t i = 0; i < 2; i++)
-		if (others[i] && streq(others[i], wanted))
-			return true;
-	return false;
-}
+	size_t n = gpu ? inv->n_gpus : inv->n_nics;
 
-static int find_gpu(const struct inventory *inv, const char *wanted)
-{
-	for (size_t i = 0; i < inv->n_gpus; i++) {
-		const struct topo_gpu *gpu = &inv->gpus[i];
-		const char *const others[] = { gpu->uuid, NULL };
-
-		if (is_called(gpu->name, gpu->bus_id, others, wanted))
-			return (int)i;
+	fprintf(stderr, "twinrail explain: ");
+	if (gpu ? topo_find_nic(inv, wanted) >= 0 : topo_find_gpu(inv, wanted) >= 0) {
+		fprintf(stderr, "'%s' is a %s: give the GPU first, then the NIC\n", wanted,
+			gpu ? "NIC" : "GPU");
+		return;
 	}
-	return -1;
-}
-
-static int find_nic(const struct inventory *inv, const char *wanted)
-{
-	for (size_t i = 0; i < inv->n_nics; i++) {
-		const struct topo_nic *nic = &inv->nics[i];
-		const char *const others[] = { nic->netdev, nic->rdma_device };
-
-		if (is_called(nic->name, nic->bus_id, others, wanted))
-			return (int)i;
-	}
-	return -1;
-}
-
-static void complain(const struct inventory *inv, const char *what, const char *wanted)
-{
-	bool gpus = streq(what, "GPU");
-	size_t n = gpus ? inv->n_gpus : inv->n_nics;
-
-	fprintf(stderr, "twinrail explain: this node has no %s '%s'; ", what, wanted);
+	fprintf(stderr, "this node has no %s '%s'; ", gpu ? "GPU" : "NIC", wanted);
 	if (n == 0)
 		fputs("it has none at all", stderr);
 	else
 		fputs("it has", stderr);
 	for (size_t i = 0; i < n && i < 32; i++)
-		fprintf(stderr, "%s %s", i ? "," : "",
-			gpus ? inv->gpus[i].name : inv->nics[i].name);
+		fprintf(stderr, "%s %s", i ? "," : "", gpu ? inv->gpus[i].name : inv->nics[i].name);
 	if (n > 32)
 		fprintf(stderr, " and %zu more", n - 32);
 	fputc('\n', stderr);
@@ -71,13 +37,14 @@ static void complain(const struct inventory *inv, const char *what, const char *
 
 static int explain(const struct inventory *inv, const struct strlist *operands, bool json)
 {
-	int gpu = find_gpu(inv, operands->items[0]), nic = find_nic(inv, operands->items[1]);
+	int gpu = topo_find_gpu(inv, operands->items[0]),
+	    nic = topo_find_nic(inv, operands->items[1]);
 	_cleanup_json_ json_t *object = NULL;
 	_cleanup_free_ char *text = NULL;
 	int code;
 
 	if (gpu < 0 || nic < 0) {
-		complain(inv, gpu < 0 ? "GPU" : "NIC", operands->items[gpu < 0 ? 0 : 1]);
+		complain(inv, gpu < 0, operands->items[gpu < 0 ? 0 : 1]);
 		return EXIT_USAGE;
 	}
 	if (json) {
@@ -111,9 +78,10 @@ int cmd_explain(int argc, char **argv)
 		.command = "explain",
 		.operands = "GPU NIC",
 		.summary = "Explain the path between a GPU and a NIC, bridge by bridge.",
-		.more = "A device is given by its name (\"twinrail topo\"), PCI address, link, "
-			"RDMA "
-			"device or UUID.\n"
+		.more = "A device is given by any name that \"twinrail topo\" shows: its own, that "
+			"of its card,\nPCI address, link, RDMA device, UUID, or GPU0 and NIC0 of "
+			"the "
+			"matrix.\n"
 			"Exit codes: 0 within one root complex (PIX, PXB, PHB), 1 farther or "
 			"unknown, 2 cannot tell.\n",
 		.table = table,

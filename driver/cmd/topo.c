@@ -52,10 +52,8 @@ static int show(const char *root, const char *node_name, unsigned int output,
 		return EXIT_USAGE;
 	text = render(inv, output, verbose);
 	if (inv->n_gpus == 0 && inv->n_nics == 0)
-		fprintf(stderr,
-			"twinrail topo: no GPU and no RDMA NIC found below %s; --root DIR shows a "
-			"recorded machine\n",
-			root);
+		fprintf(stderr, "twinrail topo: no GPU and no RDMA NIC found below %s%s\n", root,
+			streq(root, "/") ? "; --root shows a recorded machine" : "");
 	return offline_print("topo", text);
 }
 

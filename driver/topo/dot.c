@@ -45,7 +45,8 @@ static void device(const struct inventory *inv, const struct nest *nest, int dep
 	if (!is_gpu && nic->rail >= 0)
 		buf_printf(out, "\\nrail %d", nic->rail);
 	else if (!is_gpu)
-		buf_printf(out, "\\n%s", topo_role_name(nic->role));
+		buf_printf(out, "\\n%s%s", nic->role == ROLE_UNKNOWN ? "role " : "",
+			   topo_role_name(nic->role));
 	buf_str(out, "\"];\n");
 }
 
@@ -87,7 +88,8 @@ char *topo_to_dot(const struct inventory *inv)
 	int number = 0;
 
 	buf_str(&out, "graph topology {\n\tnode [fontname=\"sans-serif\"];\n"
-		      "\tgraph [fontname=\"sans-serif\"];\n");
+		      "\tgraph [fontname=\"sans-serif\"];\n"
+		      "\tedge [fontname=\"sans-serif\"];\n");
 	for (size_t i = 0; i < top->n; i++)
 		cluster(inv, top->children[i], 1, &number, &out);
 	for (size_t i = 0; i < inv->n_pairs; i++) {

@@ -32,6 +32,14 @@ char *topo_to_svg(const struct inventory *inv);
 /* A graph for Graphviz. */
 char *topo_to_dot(const struct inventory *inv);
 
+/*
+ * The index of the device that is called so by any of the outputs: name, PCI address, link, RDMA
+ * device, UUID, "GPU0" and "NIC0" of the matrix; also a card (its first PF), a bond (its first
+ * link), a child's link or RDMA device (the NIC below it).  -1: none.
+ */
+int topo_find_gpu(const struct inventory *inv, const char *wanted);
+int topo_find_nic(const struct inventory *inv, const char *wanted);
+
 /* Why a GPU and a NIC (indexes) are as near or far as they are, hop by hop. */
 char *topo_explain(const struct inventory *inv, size_t gpu, size_t nic, bool colour);
 json_t *topo_explain_json(const struct inventory *inv, size_t gpu, size_t nic);

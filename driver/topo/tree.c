@@ -163,6 +163,8 @@ static char *gpu_text(const struct tree *t, size_t i)
 		buf_str(&text, ")");
 	}
 	add_link(t, &gpu->link, &text);
+	if (t->verbose)
+		buf_printf(&text, "  %04x:%04x", gpu->vendor_id, gpu->device_id);
 	if (t->verbose && gpu->driver_version)
 		buf_printf(&text, "  driver %s", gpu->driver_version);
 	if (t->verbose && gpu->gdr)
@@ -193,7 +195,8 @@ static void add_role(const struct topo_nic *nic, struct buf *text)
 	else if (nic->role == ROLE_RAIL)
 		buf_str(text, "  rail unknown");
 	else
-		buf_printf(text, "  %s", topo_role_name(nic->role));
+		buf_printf(text, "  %s%s", nic->role == ROLE_UNKNOWN ? "role " : "",
+			   topo_role_name(nic->role));
 	if (nic->role != ROLE_RAIL && nic->role_source)
 		buf_printf(text, " (%s)", nic->role_source);
 	if (nic->excluded)

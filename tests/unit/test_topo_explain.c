@@ -139,13 +139,59 @@ static void test_unknown_bridge(void **state)
 			 (const char *[]){ "0000:01:00.0 common", NULL }, NULL);
 }
 
+/* Two NICs; the second has an ipvlan link and is part of a card of its own chip's two PFs. */
+static void test_find(void **state)
+{
+	static const char *const nics[][2] = {
+		{ "nic-0000-03-00-0", "0" },
+		{ "0000:03:00.0", "0" },
+		{ "00000000:03:00.0", "0" },
+		{ "eth0", "0" },
+		{ "NIC0", "0" },
+		{ "NIC1", "1" },
+		{ "card-0001-03-00", "1" },
+		{ "eth2", "2" },
+		{ "ipv0", "0" },
+		{ "NIC3", "-1" },
+		{ "NIC", "-1" },
+		{ "nothing", "-1" },
+		{ "gpu-0000-04-00-0", "-1" },
+	};
+	struct inventory *inv;
+	struct buf b = { 0 };
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++)
+		add_group(&b, i);
+	add_group_gpu(&b, 0, "04:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL));
+	free(add_group_nic(&b, 1, "03:00.0", 0x1021, "eth1", "0000:0000:0000:0001"));
+	free(add_group_nic(&b, 1, "03:00.1", 0x1021, "eth2", "0000:0000:0000:0001"));
+	buf_str(&b, "sys/class/net/ipv0 -> ../../devices/virtual/net/ipv0\n"
+		    "sys/devices/virtual/net/ipv0/uevent = DEVTYPE=ipvlan\n"
+		    "sys/devices/virtual/net/ipv0/lower_eth0 -> ../eth0\n");
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_nics, 3);
+	for (size_t i = 0; i < ARRAY_SIZE(nics); i++) {
+		_cleanup_free_ char *found = xasprintf("%d", topo_find_nic(inv, nics[i][0]));
+
+		if (!streq(found, nics[i][1]))
+			fail_msg("%s is %s", nics[i][0], found);
+	}
+	assert_int_equal(topo_find_gpu(inv, "gpu-0000-04-00-0"), 0);
+	assert_int_equal(topo_find_gpu(inv, "0000:04:00.0"), 0);
+	assert_int_equal(topo_find_gpu(inv, "GPU0"), 0);
+	assert_int_equal(topo_find_gpu(inv, "GPU1"), -1);
+	assert_int_equal(topo_find_gpu(inv, "eth0"), -1);
+	inventory_unref(inv);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_switch),
-		cmocka_unit_test(test_two_switches),
-		cmocka_unit_test(test_no_switch),
-		cmocka_unit_test(test_unknown_bridge),
+		cmocka_unit_test(test_one_switch), cmocka_unit_test(test_two_switches),
+		cmocka_unit_test(test_no_switch),  cmocka_unit_test(test_unknown_bridge),
+		cmocka_unit_test(test_find),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
