@@ -113,7 +113,8 @@ int file_write_atomic(const char *path, const void *data, size_t len, mode_t mod
 	tmp = xasprintf("%s/.%s.%08x.tmp", dir, name ? name + 1 : path, nonce);
 	fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (fd < 0)
-		return err_errno(err, ERR_RETRY, errno, "cannot create %s", tmp);
+		return err_errno(err, ERR_RETRY, errno, "cannot write %s: a new file in %s", path,
+				 dir);
 	r = fchmod(fd, mode) < 0 ? -errno : 0; /* the umask may have cut it */
 	if (r == 0)
 		r = write_all(fd, data, len);

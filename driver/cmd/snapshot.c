@@ -87,6 +87,10 @@ int cmd_snapshot(int argc, char **argv)
 		r = hw_snapshot_unpack(file, o.operands.items[0], &err);
 	else
 		r = record(root, o.operands.items[0], raw, &err);
+	if (r == 0 && !file && streq(root, "/") && geteuid() != 0)
+		fputs("twinrail snapshot: vital product data and most of configuration space are "
+		      "missing: run as root\n",
+		      stderr);
 	if (r < 0) {
 		fprintf(stderr, "twinrail snapshot: %s\n", err.msg);
 		code = EXIT_USAGE;

@@ -296,6 +296,22 @@ def test_default_routes_stay():
             assert plain[0] == plain[1], name
 
 
+def test_without_rights():
+    """What another user than root gets says that it is not all."""
+    if os.geteuid() != 0:
+        return  # the other tests have shown it
+    fd = os.open(TWINRAIL, os.O_RDONLY)
+    try:
+        done = subprocess.run(
+            [f"/proc/self/fd/{fd}", "snapshot", "-"], pass_fds=[fd], user=65534, group=65534,
+            extra_groups=[], capture_output=True, text=True, check=False, cwd="/", env={},
+        )  # fmt: skip
+    finally:
+        os.close(fd)
+    assert done.returncode == 0 and done.stdout.startswith("# Machine recorded"), done
+    assert "run as root" in done.stderr, done.stderr
+
+
 def test_file():
     with folder() as d:
         root = unpack("sys/a = 1\nproc/sys/kernel/osrelease = 6.1.0-test\n", d, "root")
