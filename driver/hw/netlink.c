@@ -72,71 +72,73 @@ static bool is_carried(const char *kind)
 	return false;
 }
 
-/* What is needed of one message about a link. */
-struct link_facts {
-	char kind[32]; /* "" unknown */
-	int master, lower; /* ifindex, 0 none */
-	char name[IFNAMSIZ];
-};
-
-static bool parse_link(struct nlmsghdr *h, int *ifindex, struct link_facts *f)
-{
-	struct nlattr *tb[IFLA_MAX + 1], *info[IFLA_INFO_MAX + 1];
-
-	if (nlmsg_parse(h, sizeof(struct ifinfomsg), tb, IFLA_MAX, NULL) < 0 || !tb[IFLA_IFNAME])
-		return false;
-	*ifindex = ((struct ifinfomsg *)nlmsg_data(h))->ifi_index;
-	nla_strlcpy(f->name, tb[IFLA_IFNAME], sizeof(f->name));
-	if (tb[IFLA_LINKINFO] &&
-	    nla_parse_nested(info, IFLA_INFO_MAX, tb[IFLA_LINKINFO], NULL) >= 0 &&
-	    info[IFLA_INFO_KIND])
-		nla_strlcpy(f->kind, info[IFLA_INFO_KIND], sizeof(f->kind));
-	f->master = (int)hw_nl_u32(tb[IFLA_MASTER], 0);
-	if (is_carried(f->kind) && !tb[IFLA_LINK_NETNSID])
-		f->lower = (int)hw_nl_u32(tb[IFLA_LINK], 0);
-	return true;
-}
-
 static int on_link(struct nl_msg *msg, void *data)
 {
 	struct hw_nl_dump *d = data;
-	struct link_facts f = { 0 };
-	int ifindex;
+	struct nlmsghdr *h = nlmsg_hdr(msg);
+	struct nlattr *tb[IFLA_MAX + 1], *info[IFLA_INFO_MAX + 1];
+	struct hw_nl_link *link;
 
-	if (!parse_link(nlmsg_hdr(msg), &ifindex, &f))
+	if (nlmsg_parse(h, sizeof(struct ifinfomsg), tb, IFLA_MAX, NULL) < 0 || !tb[IFLA_IFNAME])
 		return NL_OK;
 	if (d->n_links >= HW_MAX_NETDEVS) {
 		d->full = true;
 		return NL_OK;
 	}
-	*array_push(d->links, d->n_links, d->cap_links) = (struct hw_nl_link){ .ifindex = ifindex };
-	memcpy(d->links[d->n_links - 1].name, f.name, sizeof(f.name));
+	link = array_push(d->links, d->n_links, d->cap_links);
+	*link = (struct hw_nl_link){ .ifindex = ((struct ifinfomsg *)nlmsg_data(h))->ifi_index };
+	nla_strlcpy(link->name, tb[IFLA_IFNAME], sizeof(link->name));
+	if (tb[IFLA_LINKINFO] &&
+	    nla_parse_nested(info, IFLA_INFO_MAX, tb[IFLA_LINKINFO], NULL) >= 0 &&
+	    info[IFLA_INFO_KIND])
+		nla_strlcpy(link->kind, info[IFLA_INFO_KIND], sizeof(link->kind));
+	link->master = (int)hw_nl_u32(tb[IFLA_MASTER], 0);
+	if (is_carried(link->kind) && !tb[IFLA_LINK_NETNSID])
+		link->lower = (int)hw_nl_u32(tb[IFLA_LINK], 0);
 	return NL_OK;
 }
 
-/* A second look at the links, when all names are known: what sysfs did not tell of them. */
-static int on_link_facts(struct nl_msg *msg, void *data)
+/* When all names are known: add what sysfs did not tell of the links. */
+static void add_link_facts(struct hw_nl_dump *d)
 {
-	struct hw_nl_dump *d = data;
-	struct link_facts f = { 0 };
-	struct hw_netdev *netdev;
-	const char *name;
-	int ifindex;
+	qsort(d->links, d->n_links, sizeof(*d->links), cmp_link);
+	for (size_t i = 0; i < d->n_links; i++) {
+		struct hw_nl_link *link = &d->links[i];
+		struct hw_netdev *netdev =
+			(struct hw_netdev *)hw_find_netdev(d->machine, link->name);
+		const char *master, *lower;
 
-	if (!parse_link(nlmsg_hdr(msg), &ifindex, &f))
-		return NL_OK;
-	netdev = (struct hw_netdev *)hw_find_netdev(d->machine, f.name);
-	if (!netdev)
-		return NL_OK;
-	if (!netdev->kind && *f.kind)
-		netdev->kind = xstrdup(f.kind);
-	name = f.master && !netdev->master ? hw_nl_name(d, f.master) : NULL;
-	if (name)
-		netdev->master = xstrdup(name);
-	name = f.lower ? hw_nl_name(d, f.lower) : NULL;
-	if (name && !strlist_has(&netdev->lower, name))
-		strlist_add(&netdev->lower, name);
-	return NL_OK;
+		if (!netdev)
+			continue;
+		link->added_kind = !netdev->kind && *link->kind;
+		if (link->added_kind)
+			netdev->kind = xstrdup(link->kind);
+		master = link->master && !netdev->master ? hw_nl_name(d, link->master) : NULL;
+		link->added_master = master != NULL;
+		if (master)
+			netdev->master = xstrdup(master);
+		lower = link->lower ? hw_nl_name(d, link->lower) : NULL;
+		link->added_lower = lower && !strlist_has(&netdev->lower, lower);
+		if (link->added_lower)
+			strlist_add(&netdev->lower, lower);
+	}
+}
+
+/* A reading that is not used leaves nothing. */
+static void take_back_link_facts(struct hw_nl_dump *d)
+{
+	for (size_t i = 0; i < d->n_links; i++) {
+		const struct hw_nl_link *link = &d->links[i];
+		struct hw_netdev *netdev =
+			(struct hw_netdev *)hw_find_netdev(d->machine, link->name);
+
+		if (link->added_kind)
+			free(TAKE_PTR(netdev->kind));
+		if (link->added_master)
+			free(TAKE_PTR(netdev->master));
+		if (link->added_lower)
+			free(netdev->lower.items[--netdev->lower.n]);
+	}
 }
 
 static const char *scope_name(unsigned char scope)
@@ -273,7 +275,6 @@ static const struct {
 	const char *code, *what;
 } requests[] = {
 	{ RTM_GETLINK, on_link, "links-unreadable", "links" },
-	{ RTM_GETLINK, on_link_facts, "links-unreadable", "links" },
 	{ RTM_GETADDR, on_address, "addresses-unreadable", "addresses" },
 	{ RTM_GETNEXTHOP, hw_nl_on_nexthop, "routes-unreadable", "next hops" },
 	{ RTM_GETROUTE, hw_nl_on_route, "routes-unreadable", "routes" },
@@ -294,6 +295,7 @@ static void release(struct hw_nl_dump *d)
 
 static void forget(struct hw_nl_dump *d)
 {
+	take_back_link_facts(d);
 	release(d);
 	hw_clear_ip(d->machine);
 }
@@ -312,7 +314,7 @@ static int read_all(struct hw_nl_dump *d, size_t *failed)
 			return r;
 		}
 		if (requests[i].fn == on_link && d->n_links)
-			qsort(d->links, d->n_links, sizeof(*d->links), cmp_link);
+			add_link_facts(d);
 	}
 	return 0;
 }
@@ -368,9 +370,11 @@ void hw_netlink_read(struct hw_machine *machine)
 		if (r == -NLE_DUMP_INTR && i + 1 < TRIES)
 			r = 0;
 	}
-	if (r < 0)
+	if (r < 0) {
+		take_back_link_facts(&d);
 		hw_unreadable(machine, requests[failed].code, "rtnetlink", requests[failed].what,
 			      errno_of(r));
+	}
 	machine->ip.known = r == 0;
 	if (r == 0 && !same_namespace(&d)) {
 		forget(&d);

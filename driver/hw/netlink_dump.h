@@ -17,6 +17,9 @@
 struct hw_nl_link {
 	int ifindex;
 	char name[IFNAMSIZ];
+	char kind[32]; /* "" unknown */
+	int master, lower; /* ifindex, 0 none */
+	bool added_kind, added_master, added_lower; /* to the netdev of that name */
 };
 
 /* A next hop object ("ip nexthop"); of a group only the members are known. */
