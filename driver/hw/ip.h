@@ -15,13 +15,16 @@
  *	             unreachable default dev lo
  *	rules        100: from 10.1.0.5 lookup 101
  *	             -6 100: from all to fd00::/8 iif eth0 oif eth1 lookup 101
+ *	             partial
  *	neighbours   10.1.0.1 dev gpu0rdma0 lladdr 00:00:5e:00:53:01 PERMANENT
- *	links        eth0 kind veth master vrf0
+ *	links        eth0.7 kind vlan master vrf0 lower eth0
  *
  * A route or rule of IPv6 that no address shows ("default dev eth0") begins with "-6".  Tables are
  * numbers or "main", "default", "local"; main when absent.  A line "nexthop …" goes on with the
- * route above it.  Words that are not known are passed over.  "links" has what sysfs may not tell
- * of the links that it has.
+ * route above it.  The rule "partial" ("-6 partial") stands for those that cannot be told, e.g. with
+ * "not", "suppress_prefixlength" or "goto"; one with a mark, a protocol or ports is left out, as
+ * packets of RDMA connections have none.  Other words that are not known are passed over.  "links"
+ * has what sysfs may not tell of the links that it has, one "lower" for each link below.
  */
 enum hw_ip_text {
 	HW_IP_ADDRESSES,

@@ -47,7 +47,7 @@ static bool is_name(const char *word)
 {
 	static const char *const keys[] = { "dev",    "via",	"nexthop", "metric", "table",
 					    "scope",  "from",	"to",	   "iif",    "oif",
-					    "lookup", "lladdr", "kind",	   "master" };
+					    "lookup", "lladdr", "kind",	   "master", "lower" };
 
 	for (size_t i = 0; word && i < ARRAY_SIZE(keys); i++)
 		if (streq(word, keys[i]))
@@ -244,6 +244,50 @@ static bool parse_route(struct reader *r)
 	return parse_hops(r, at);
 }
 
+static bool has_word(const struct strlist *words, size_t from, const char *const *known)
+{
+	for (; *known; known++)
+		for (size_t i = from; i < words->n; i++)
+			if (streq(words->items[i], *known))
+				return true;
+	return false;
+}
+
+/*
+ * A rule that struct hw_rule cannot tell: true.  That such rules exist is kept, but for those that
+ * ask for what packets of RDMA connections do not have, see netlink_route.c.
+ */
+static bool is_partial_rule(struct reader *r, size_t at, bool six)
+{
+	static const char *const others[] = {
+		"fwmark", "ipproto", "sport", "dport", "tun_id", NULL
+	};
+	static const char *const partial[] = { "partial",
+					       "not",
+					       "tos",
+					       "dsfield",
+					       "uidrange",
+					       "l3mdev",
+					       "goto",
+					       "nop",
+					       "[l3mdev-table]",
+					       "unreachable",
+					       "prohibit",
+					       "blackhole",
+					       "suppress_prefixlength",
+					       "suppress_ifgroup",
+					       NULL };
+	static const char *const inverted[] = { "not", NULL };
+	const struct strlist *w = &r->words;
+
+	if (has_word(w, at, others) && !has_word(w, at, inverted))
+		return true;
+	if (!has_word(w, at, partial))
+		return false;
+	r->machine->ip.partial_rules[six] = true;
+	return true;
+}
+
 static bool parse_rule_selectors(struct reader *r, size_t at, struct hw_rule *rule)
 {
 	const struct strlist *w = &r->words;
@@ -300,6 +344,8 @@ static bool parse_rule(struct reader *r)
 		rule.family = 6;
 		at++;
 	}
+	if (is_partial_rule(r, at, rule.family == 6))
+		return true;
 	if (at >= w->n || !ends_with(w->items[at], ":"))
 		return false;
 	w->items[at][strlen(w->items[at]) - 1] = '\0';
@@ -312,6 +358,7 @@ static bool parse_rule(struct reader *r)
 	}
 	if (ip->n_rules >= HW_MAX_RULES) {
 		r->full = true;
+		ip->partial_rules[rule.family == 6] = true;
 		rule_done(&rule);
 		return true;
 	}
@@ -343,19 +390,27 @@ static bool parse_neighbour(struct reader *r)
 	return true;
 }
 
-/* eth0 kind veth master vrf0; a link that sysfs does not show says nothing */
+/* eth0 kind ipvlan master vrf0 lower eth1; a link that sysfs does not show says nothing */
 static bool parse_link(struct reader *r)
 {
 	const struct strlist *w = &r->words;
-	const char *kind = value_of(w, 1, "kind"), *master = value_of(w, 1, "master");
 	struct hw_netdev *netdev = (struct hw_netdev *)hw_find_netdev(r->machine, w->items[0]);
+	const char *kind = value_of(w, 1, "kind"), *master = value_of(w, 1, "master");
+	const char *lower = value_of(w, 1, "lower");
 
-	if ((!kind && !master) || (kind && !is_name(kind)) || (master && !is_name(master)))
+	if ((!kind && !master && !lower) || (kind && !is_name(kind)) ||
+	    (master && !is_name(master)) || (lower && !is_name(lower)))
 		return false;
-	if (netdev && !netdev->kind)
+	if (!netdev)
+		return true;
+	if (!netdev->kind)
 		netdev->kind = xstrdup_null(kind);
-	if (netdev && !netdev->master)
+	if (!netdev->master)
 		netdev->master = xstrdup_null(master);
+	for (size_t i = 1; i + 1 < w->n; i++)
+		if (streq(w->items[i], "lower") && is_name(w->items[i + 1]) &&
+		    !strlist_has(&netdev->lower, w->items[i + 1]))
+			strlist_add(&netdev->lower, w->items[i + 1]);
 	return true;
 }
 
@@ -451,13 +506,15 @@ static void print_rule(struct buf *b, const struct hw_rule *rule)
 
 static void print_link(struct buf *b, const struct hw_netdev *netdev)
 {
-	if (!netdev->kind && !netdev->master)
+	if (!netdev->kind && !netdev->master && netdev->lower.n == 0)
 		return;
 	buf_str(b, netdev->name);
 	if (netdev->kind)
 		buf_printf(b, " kind %s", netdev->kind);
 	if (netdev->master)
 		buf_printf(b, " master %s", netdev->master);
+	for (size_t i = 0; i < netdev->lower.n; i++)
+		buf_printf(b, " lower %s", netdev->lower.items[i]);
 	buf_str(b, "\n");
 }
 
@@ -481,6 +538,10 @@ char *hw_ip_print(const struct hw_machine *machine, enum hw_ip_text which)
 	case HW_IP_RULES:
 		for (size_t i = 0; i < ip->n_rules; i++)
 			print_rule(&b, &ip->rules[i]);
+		if (ip->partial_rules[0])
+			buf_str(&b, "partial\n");
+		if (ip->partial_rules[1])
+			buf_str(&b, "-6 partial\n");
 		break;
 	case HW_IP_NEIGHBOURS:
 		for (size_t i = 0; i < ip->n_neighbours; i++)

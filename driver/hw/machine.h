@@ -162,6 +162,8 @@ struct hw_ip {
 	size_t n_routes, cap_routes;
 	struct hw_rule *rules;
 	size_t n_rules, cap_rules;
+	/* [0] IPv4, [1] IPv6: there are rules that struct hw_rule cannot tell, so they are not here */
+	bool partial_rules[2];
 	struct hw_neighbour *neighbours;
 	size_t n_neighbours, cap_neighbours;
 	bool known; /* they could be read, or were recorded */

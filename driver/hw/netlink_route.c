@@ -164,22 +164,50 @@ int hw_nl_on_route(struct nl_msg *msg, void *data)
 	return NL_OK;
 }
 
-/* Whether the rule asks for more than struct hw_rule can say: then it is left out. */
-static bool asks_for_more(const struct fib_rule_hdr *h, struct nlattr *const *tb)
+static bool is_set(struct nlattr *attr)
 {
-	static const int selectors[] = { FRA_L3MDEV,   FRA_TUN_ID,	FRA_UID_RANGE,
-					 FRA_IP_PROTO, FRA_SPORT_RANGE, FRA_DPORT_RANGE };
+	const unsigned char *bytes = attr ? nla_data(attr) : NULL;
 
-	for (size_t i = 0; i < ARRAY_SIZE(selectors); i++) {
-		struct nlattr *attr = tb[selectors[i]];
-		const unsigned char *bytes = attr ? nla_data(attr) : NULL;
+	for (int i = 0; attr && i < nla_len(attr); i++)
+		if (bytes[i])
+			return true;
+	return false;
+}
 
-		for (int k = 0; attr && k < nla_len(attr); k++)
-			if (bytes[k])
-				return true;
-	}
-	return (h->flags & FIB_RULE_INVERT) || h->tos || hw_nl_u32(tb[FRA_FWMARK], 0) ||
-	       h->action != FR_ACT_TO_TBL;
+static bool any_set(struct nlattr *const *tb, const int *attrs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (is_set(tb[attrs[i]]))
+			return true;
+	return false;
+}
+
+/*
+ * The route of an RDMA connection is asked for without a mark, a protocol, ports and a tunnel
+ * (rdma_resolve_addr() of the kernel), so a rule that wants one of these never applies to it.
+ */
+static bool is_for_others(const struct fib_rule_hdr *h, struct nlattr *const *tb)
+{
+	static const int others[] = { FRA_FWMARK, FRA_TUN_ID, FRA_IP_PROTO, FRA_SPORT_RANGE,
+				      FRA_DPORT_RANGE };
+
+	return !(h->flags & FIB_RULE_INVERT) && any_set(tb, others, ARRAY_SIZE(others));
+}
+
+/* -1, which is everywhere in the attribute, is none. */
+static bool suppresses(struct nlattr *const *tb)
+{
+	return hw_nl_u32(tb[FRA_SUPPRESS_PREFIXLEN], UINT32_MAX) != UINT32_MAX ||
+	       hw_nl_u32(tb[FRA_SUPPRESS_IFGROUP], UINT32_MAX) != UINT32_MAX;
+}
+
+/* Whether the rule asks for more than struct hw_rule can say. */
+static bool is_partial(const struct fib_rule_hdr *h, struct nlattr *const *tb)
+{
+	static const int selectors[] = { FRA_L3MDEV, FRA_UID_RANGE };
+
+	return (h->flags & FIB_RULE_INVERT) || h->tos || h->action != FR_ACT_TO_TBL ||
+	       suppresses(tb) || any_set(tb, selectors, ARRAY_SIZE(selectors));
 }
 
 static char *prefix_of(int family, struct nlattr *attr, unsigned int len)
@@ -208,10 +236,11 @@ int hw_nl_on_rule(struct nl_msg *msg, void *data)
 	if (nlmsg_parse(h, sizeof(*rule), tb, FRA_MAX, NULL) < 0)
 		return NL_OK;
 	rule = nlmsg_data(h);
-	if (!hw_nl_version(rule->family) || asks_for_more(rule, tb))
+	if (!hw_nl_version(rule->family) || is_for_others(rule, tb))
 		return NL_OK;
-	if (ip->n_rules >= HW_MAX_RULES) {
-		d->full = true;
+	d->full = d->full || ip->n_rules >= HW_MAX_RULES;
+	if (is_partial(rule, tb) || ip->n_rules >= HW_MAX_RULES) {
+		ip->partial_rules[rule->family == AF_INET6] = true;
 		return NL_OK;
 	}
 	*array_push(ip->rules, ip->n_rules, ip->cap_rules) = (struct hw_rule){

@@ -216,7 +216,8 @@ static void check_nic(struct builder *b, const struct tables *tables, struct top
 			nic->rail_routed = TRI_YES;
 			break;
 		case TRI_NO:
-			unrouted = unrouted ? unrouted : address;
+			if (!ip->partial_rules[s.address.family == 6])
+				unrouted = unrouted ? unrouted : address;
 			break;
 		default:
 			break;

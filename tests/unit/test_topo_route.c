@@ -88,6 +88,19 @@ static void test_host_address(void **state)
 	inventory_unref(inv);
 }
 
+/* Rules that cannot be told may lead packets to the rail all the same. */
+static void test_partial_rules(void **state)
+{
+	static const char address[] = "gpu0rdma0 10.1.0.5/32 scope global";
+
+	(void)state;
+	assert_routed(rail(address, FRONT, RULES "\\npartial", NULL), TRI_UNKNOWN);
+	assert_routed(rail(address, FRONT, RULES "\\n-6 partial", NULL), TRI_NO);
+	assert_routed(rail("gpu0rdma0 fd00:1::5/128 scope global", FRONT, "-6 partial", NULL),
+		      TRI_UNKNOWN);
+	assert_routed(rail(address, "10.1.0.0/21 dev gpu0rdma0", "partial", NULL), TRI_YES);
+}
+
 /* The child holds the address, IPv6. */
 static void test_child_address(void **state)
 {
@@ -206,9 +219,10 @@ static void test_prefixes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_host_address),	 cmocka_unit_test(test_child_address),
-		cmocka_unit_test(test_link_with_others), cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_two_addresses),	 cmocka_unit_test(test_prefixes),
+		cmocka_unit_test(test_partial_rules), cmocka_unit_test(test_host_address),
+		cmocka_unit_test(test_child_address), cmocka_unit_test(test_link_with_others),
+		cmocka_unit_test(test_unknown),	      cmocka_unit_test(test_two_addresses),
+		cmocka_unit_test(test_prefixes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
