@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/bus_id.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "hw/pci_config.h"
 #include "hw/read.h"
@@ -42,13 +43,17 @@ static bool is_device(const struct hw_pci *pci)
 }
 
 /*
- * VPD never changes while a function is there, and some cards take tens of milliseconds for it:
- * that of the running machine is read once.  A function that was taken out and put in again has
- * another inode.
+ * VPD never changes while a function is there, and some cards take seconds for it: that of the
+ * running machine is read once, also when it is wrong, and after an error of the device not again
+ * for VPD_RETRY_US.  A function that was taken out and put in again has another inode.
  */
+#define VPD_RETRY_US (10 * 60 * 1000000ULL)
+
 struct known_vpd {
 	char *bus_id; /* first: compared by cmp_known() */
 	ino_t inode;
+	int result; /* 0 or what reading it gave */
+	uint64_t until_us; /* 0: for ever */
 	struct vpd vpd;
 };
 
@@ -65,21 +70,31 @@ static void vpd_copy(const struct vpd *from, struct vpd *to)
 	*to = (struct vpd){ .sn = xstrdup_null(from->sn), .v3 = xstrdup_null(from->v3) };
 }
 
-static bool recall_vpd(char *bus_id, ino_t inode, struct vpd *ret)
+/* True: reading it is known to give *result. */
+static bool recall_vpd(char *bus_id, ino_t inode, struct vpd *ret, int *result)
 {
 	struct known_vpd **known;
 	bool found;
 
 	pthread_mutex_lock(&known_lock);
 	known = tfind(&bus_id, &known_vpds, cmp_known);
-	found = known && (*known)->inode == inode;
-	if (found)
+	found = known && (*known)->inode == inode &&
+		(!(*known)->until_us || clock_us() < (*known)->until_us);
+	if (found) {
+		*result = (*known)->result;
 		vpd_copy(&(*known)->vpd, ret);
+	}
 	pthread_mutex_unlock(&known_lock);
 	return found;
 }
 
-static void remember_vpd(char *bus_id, ino_t inode, const struct vpd *vpd)
+/* For how long a result is true: 0 for ever, otherwise an error of the device. */
+static uint64_t true_until(int result)
+{
+	return result == 0 || result == -EBADMSG ? 0 : clock_us() + VPD_RETRY_US;
+}
+
+static void remember_vpd(char *bus_id, ino_t inode, const struct vpd *vpd, int result)
 {
 	struct known_vpd *fresh = xnew(struct known_vpd), **known;
 
@@ -95,11 +110,24 @@ static void remember_vpd(char *bus_id, ino_t inode, const struct vpd *vpd)
 	vpd_done(&(*known)->vpd);
 	vpd_copy(vpd, &(*known)->vpd);
 	(*known)->inode = inode;
+	(*known)->result = result;
+	(*known)->until_us = true_until(result);
 	pthread_mutex_unlock(&known_lock);
 }
 
+/* Errors that say nothing of the VPD: rights or descriptors were short, or it is no more. */
+static bool is_of_vpd(int result)
+{
+	static const int others[] = { EACCES, EPERM, EMFILE, ENFILE, ENOMEM, ENOENT, ENODEV };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (result == -others[i])
+			return false;
+	return true;
+}
+
 /* 0 or a negative errno; "ret" is the caller's. */
-static int load_vpd(struct hw_dir *dir, char *bus_id, struct vpd *ret)
+static int load_vpd(struct hw_dir *dir, const struct hw_pci *pci, struct vpd *ret)
 {
 	/* A recorder is to see the bytes. */
 	bool once = dir->root->live && !dir->root->recorder;
@@ -108,13 +136,14 @@ static int load_vpd(struct hw_dir *dir, char *bus_id, struct vpd *ret)
 	ssize_t n;
 	int r;
 
-	if (once && fstatat(dir->fd, "vpd", &st, 0) == 0 && recall_vpd(bus_id, st.st_ino, ret))
-		return 0;
+	once = once && fstatat(dir->fd, "vpd", &st, 0) == 0;
+	if (once && recall_vpd(pci->bus_id, st.st_ino, ret, &r))
+		return r;
 	data = xmalloc(VPD_MAX);
 	n = hw_dir_read(dir, "vpd", data, VPD_MAX);
 	r = n < 0 ? (int)n : vpd_parse(data, (size_t)n, ret);
-	if (r == 0 && once)
-		remember_vpd(bus_id, st.st_ino, ret);
+	if (once && !pci->broken && is_of_vpd(r))
+		remember_vpd(pci->bus_id, st.st_ino, ret, r);
 	return r;
 }
 
@@ -122,7 +151,7 @@ static void read_vpd(struct hw_dir *dir, struct hw_machine *machine, struct hw_p
 		     struct scan *scan)
 {
 	struct vpd vpd = { 0 };
-	int r = load_vpd(dir, pci->bus_id, &vpd);
+	int r = load_vpd(dir, pci, &vpd);
 
 	if (r == -EACCES || r == -EPERM)
 		scan->no_vpd = true;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* PCI functions: all their facts, and what cannot be read of them. */
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "hw/read.h"
@@ -405,6 +408,121 @@ static void test_rdma_vanishing(void **state)
 	hw_free(machine);
 }
 
+static time_t later; /* seconds that are added to every clock */
+
+/* Instead of the library's. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int r = (int)syscall(SYS_clock_gettime, clock, t);
+
+	t->tv_sec += later;
+	return r;
+}
+
+/* As the running machine, whose VPD is remembered. */
+static void assert_live_vpd(const struct hw_root *root, const char *bus_id, const char *sn,
+			    const char *warning)
+{
+	struct hw_machine *machine = xnew(struct hw_machine);
+
+	hw_read_pci(root, machine);
+	assert_string_or_null(pci_of(machine, bus_id)->vpd_sn, sn);
+	assert_int_equal(machine->n_warnings, warning != NULL);
+	if (warning)
+		assert_string_equal(machine->warnings[0].code, warning);
+	hw_free(machine);
+}
+
+/* In place, as in sysfs: the inode stays. */
+static void write_vpd(const struct hw_root *root, const char *bus_id, const char *bytes, size_t n)
+{
+	_cleanup_free_ char *path = xasprintf("sys/bus/pci/devices/%s/vpd", bus_id);
+	_cleanup_close_ int fd = openat(root->fd, path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, n), n);
+}
+
+static char *live_nic(const char *bus_id, const char *vpd, struct hw_root *root)
+{
+	_cleanup_free_ char *path = xasprintf("pci0000:00/%s", bus_id);
+	struct buf b = { 0 };
+	struct err err;
+	char *dir;
+
+	add_pci(&b, path, 0x020000, 0x15b3, 0x1021, 0);
+	buf_printf(&b, "sys/devices/%s/vpd%s\n", path, vpd);
+	dir = unpack(b.data);
+	buf_done(&b);
+	assert_int_equal(hw_root_open(dir, root, &err), 0);
+	root->live = true;
+	return dir;
+}
+
+#define VPD_OF(sn) "\x90\x04\x00SN\x01" sn "\x78"
+#define WRITE_VPD(root, bus_id, bytes) write_vpd(root, bus_id, bytes, sizeof(bytes) - 1)
+
+/* A read takes long on some cards: what came of it is remembered, failures too. */
+static void test_vpd_once(void **state)
+{
+	static const struct {
+		const char *vpd; /* at first; then it is "b" */
+		const char *sn, *warning;
+		const char *soon_sn, *soon_warning;
+		const char *later_sn, *later_warning; /* after more than ten minutes */
+	} cases[] = {
+		{ " : 900400534e016178", "a", NULL, "a", NULL, "a", NULL },
+		{ " : ffff", NULL, "vpd-unreadable", NULL, "vpd-unreadable", NULL,
+		  "vpd-unreadable" },
+		{ " ! EIO", NULL, "vpd-unreadable", NULL, "vpd-unreadable", "b", NULL },
+		{ " ! ETIMEDOUT", NULL, "vpd-unreadable", NULL, "vpd-unreadable", "b", NULL },
+		{ " ! EACCES", NULL, "vpd-no-rights", "b", NULL, "b", NULL },
+		{ " ! EMFILE", NULL, "vpd-unreadable", "b", NULL, "b", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *bus_id = xasprintf("0000:%02zx:00.0", i + 0x40);
+		struct hw_root root;
+		char *dir = live_nic(bus_id, cases[i].vpd, &root);
+
+		later = 0;
+		assert_live_vpd(&root, bus_id, cases[i].sn, cases[i].warning);
+		WRITE_VPD(&root, bus_id, VPD_OF("b"));
+		root.n_errors = 0;
+		assert_live_vpd(&root, bus_id, cases[i].soon_sn, cases[i].soon_warning);
+		later = 601;
+		assert_live_vpd(&root, bus_id, cases[i].later_sn, cases[i].later_warning);
+		later = 0;
+		hw_root_close(&root);
+		remove_tree(dir);
+	}
+}
+
+/* Of a function that does not answer everything reads ff: that says nothing of it. */
+static void test_vpd_of_broken(void **state)
+{
+	static const char bus_id[] = "0000:60:00.0";
+	struct hw_root root;
+	char *dir = live_nic(bus_id, " : ffff", &root);
+	_cleanup_free_ char *config = xasprintf("%s/sys/devices/pci0000:00/%s/config", dir, bus_id);
+	struct hw_machine *machine = xnew(struct hw_machine);
+	char bytes[64];
+	struct err err;
+
+	(void)state;
+	memset(bytes, 0xff, sizeof(bytes));
+	assert_int_equal(file_write_atomic(config, bytes, sizeof(bytes), 0600, 0, &err), 0);
+	hw_read_pci(&root, machine);
+	assert_true(pci_of(machine, bus_id)->broken);
+	hw_free(machine);
+	assert_int_equal(unlink(config), 0);
+	WRITE_VPD(&root, bus_id, VPD_OF("b"));
+	assert_live_vpd(&root, bus_id, "b", NULL);
+	hw_root_close(&root);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,6 +535,8 @@ int main(void)
 		cmocka_unit_test(test_roots),
 		cmocka_unit_test(test_odd_values),
 		cmocka_unit_test(test_vanishing),
+		cmocka_unit_test(test_vpd_once),
+		cmocka_unit_test(test_vpd_of_broken),
 		cmocka_unit_test(test_netdev_vanishing),
 		cmocka_unit_test(test_rdma_vanishing),
 	};
