@@ -323,13 +323,6 @@ static char *read_link(const struct hw_dir *dir, const char *name, struct link *
 	return link->target;
 }
 
-char *hw_dir_link(const struct hw_dir *dir, const char *name)
-{
-	struct link link;
-
-	return xstrdup_null(read_link(dir, name, &link));
-}
-
 char *hw_dir_link_base(const struct hw_dir *dir, const char *name)
 {
 	struct link link;

@@ -87,8 +87,7 @@ unsigned int hw_dir_hex(struct hw_dir *dir, const char *name, unsigned int fallb
 int hw_dir_list(struct hw_dir *dir, const char *name, size_t max, struct strlist *ret)
 	__attribute__((warn_unused_result));
 
-/* The text of link "name", of its last component; NULL when it is no link.  Nothing is resolved. */
-char *hw_dir_link(const struct hw_dir *dir, const char *name);
+/* The last component of the text of link "name"; NULL when it is no link.  Nothing is resolved. */
 char *hw_dir_link_base(const struct hw_dir *dir, const char *name);
 
 /*

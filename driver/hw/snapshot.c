@@ -3,7 +3,7 @@
  * Recorded machines: one text file with a line per file or link of the recorded tree.
  *
  *	path = value        a file with "value" and a new line; "path =" is an empty file
- *	path -> target      a symbolic link, relative as in sysfs
+ *	path -> target      a symbolic link, relative as in sysfs: ".." at its beginning only
  *	path : hex          a binary file, two digits per byte
  *	path ! ERRNO        a file whose reading fails, e.g. EINVAL
  *	path/               a directory, which may be empty
@@ -87,6 +87,7 @@ bool hw_snapshot_path_ok(const char *path)
 
 bool hw_snapshot_target_ok(const char *path, const char *target)
 {
+	bool down = false;
 	long depth = 0;
 
 	if (!*target || *target == '/' || strlen(target) >= 4096)
@@ -95,13 +96,11 @@ bool hw_snapshot_target_ok(const char *path, const char *target)
 		depth += *p == '/';
 	for (const char *p = target; *p; p += strcspn(p, "/"), p += *p == '/') {
 		size_t n = strcspn(p, "/");
+		bool up = n == 2 && p[0] == '.' && p[1] == '.';
 
-		if (n == 2 && p[0] == '.' && p[1] == '.')
-			depth--;
-		else if (n > 0 && !(n == 1 && p[0] == '.'))
-			depth++;
-		if (depth < 0)
+		if (up && (down || depth-- == 0))
 			return false;
+		down = down || (!up && n > 0 && !(n == 1 && p[0] == '.'));
 	}
 	return true;
 }
@@ -230,7 +229,10 @@ static int write_link(struct unpacker *u, const char *path, const char *target, 
 	int r;
 
 	if (!hw_snapshot_target_ok(path, target))
-		return fail(u, err, "%s: the link must be relative and stay below the root", path);
+		return fail(u, err,
+			    "%s: the link must be relative and stay below the root, with \"..\" at "
+			    "its beginning only",
+			    path);
 	r = make_parents(u, full, err);
 	if (r < 0)
 		return r;

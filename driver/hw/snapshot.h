@@ -11,7 +11,10 @@
 /* Relative, without empty, "." and ".." components. */
 bool hw_snapshot_path_ok(const char *path);
 
-/* A link at "path" may point to anything below the root, by a relative target. */
+/*
+ * A link at "path" may point to anything below the root, by a relative target.  ".." is at its
+ * beginning only, as in sysfs: after the name of another link the text would not tell where it is.
+ */
 bool hw_snapshot_target_ok(const char *path, const char *target);
 
 #endif

@@ -40,7 +40,8 @@ static void test_lines(void **state)
 	struct hw_root root;
 	struct hw_dir b;
 	_cleanup_free_ char *value = NULL, *lines = NULL, *binary = NULL, *empty = NULL;
-	_cleanup_free_ char *through = NULL, *link = NULL, *space = NULL, *none = NULL;
+	_cleanup_free_ char *through = NULL, *space = NULL, *none = NULL;
+	char link[16];
 	struct err err;
 	size_t len;
 
@@ -64,8 +65,8 @@ static void test_lines(void **state)
 	through = hw_attr(&root, "b/up", "value");
 	assert_string_equal(through, "one two");
 	assert_int_equal(hw_dir_open(&root, "b", &b), 0);
-	link = hw_dir_link(&b, "up");
-	assert_string_equal(link, "../a");
+	assert_int_equal(readlinkat(b.fd, "up", link, sizeof(link)), 4);
+	assert_memory_equal(link, "../a", 4);
 	hw_dir_close(&b);
 	hw_root_close(&root);
 	remove_tree(dir);
@@ -117,6 +118,11 @@ static void test_refused(void **state)
 	assert_refused("a -> ../x\n", "must be relative and stay below");
 	assert_refused("a/b -> c/../../../x\n", "must be relative and stay below");
 	assert_refused("a ->\n", "must be relative and stay below");
+	/* Where ".." leads after another link cannot be told from the text. */
+	assert_refused("a/b/c/d/x = 1\nl -> a/b/c/d\nz -> l/../../x\n",
+		       "line 3: z: the link must be relative and stay below");
+	assert_refused("a/b/x = 1\na/l -> b/../b\n", "with \"..\" at its beginning only");
+	assert_refused("a/b/x = 1\na/l -> .././../a\n", "must be relative and stay below");
 	assert_refused("\nword\n", "line 2: want \"path = value\"");
 	assert_refused("a ? b\n", "line 1: want =, ->, : or !");
 	assert_refused("a =b\n", "line 1: want =, ->, : or !");
@@ -134,6 +140,34 @@ static void test_refused(void **state)
 	assert_refused("d/x = 1\na/b/c -> ../../d\na/b/c/e -> ../../../x\n",
 		       "line 3: a/b/c/e lies below a file or link");
 	assert_refused("twinrail/errors = x\n", "line 1: twinrail/errors is made from");
+}
+
+/*
+ * By its text "out" is a/b/c/secret, but "short" is the root: without openat2(), which would keep
+ * it in the root, it leads to a file beside that.  What ends in the root is read by way of links.
+ */
+static void test_links_without_openat2(void **state)
+{
+	static const char crafted[] = "a/b/c/v = 1\na/b/c/short -> ../../..\n"
+				      "out -> a/b/c/short/../secret\n";
+	static const char fine[] = "x/y/z/v = 1\nx/up -> ../near\nl/m/in -> ../../deep/y/z\n"
+				   "deep -> x\nnear = 2\n";
+	_cleanup_free_ char *text = NULL, *near = NULL;
+	struct hw_root root;
+	struct err err;
+	char *dir;
+
+	(void)state;
+	assert_refused(crafted, "line 3: out: the link must be relative and stay below");
+	dir = unpack(fine);
+	assert_int_equal(hw_root_open(dir, &root, &err), 0);
+	root.no_openat2 = true;
+	text = hw_attr(&root, "l/m/in", "v");
+	assert_string_equal(text, "1");
+	assert_int_equal(hw_root_read(&root, "deep/up", 10, &near, NULL), 0);
+	assert_string_equal(near, "2\n");
+	hw_root_close(&root);
+	remove_tree(dir);
 }
 
 static void test_directory(void **state)
@@ -201,9 +235,13 @@ static void test_disk_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),	cmocka_unit_test(test_directories),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_directory),
-		cmocka_unit_test(test_names),	cmocka_unit_test(test_disk_full),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_directories),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_directory),
+		cmocka_unit_test(test_links_without_openat2),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_disk_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
