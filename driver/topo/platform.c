@@ -116,6 +116,14 @@ enum tri platform_atomic_card(const struct platform *platform, unsigned int vend
 	return any_id_matches(&platform->atomic_cards, vendor, device) ? TRI_YES : TRI_NO;
 }
 
+unsigned int platform_gpus(const struct platform *platform)
+{
+	if (!platform || !platform->match.gpus ||
+	    platform->match.gpu_count.max >= PLATFORM_MAX_COUNT)
+		return 0;
+	return platform->match.gpu_count.max;
+}
+
 const char *platform_source(const struct platform *platform)
 {
 	return platform->shipped ? "platform" : "config";

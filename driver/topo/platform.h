@@ -11,6 +11,7 @@
  * file of the administrator goes before it.  A fact that an entry does not have is unknown.
  */
 #define PLATFORM_MAX_RAIL 1023
+#define PLATFORM_MAX_COUNT 4096 /* of devices; also the end of a range that has none */
 
 struct platform_range {
 	unsigned int min, max;
@@ -94,6 +95,12 @@ const struct platform *platforms_find(const struct platforms *own, const struct 
 /* The PFs of this chip must be handed out together; TRI_UNKNOWN: the entry does not say. */
 enum tri platform_atomic_card(const struct platform *platform, unsigned int vendor,
 			      unsigned int device);
+
+/*
+ * How many GPUs a whole machine of this kind has: the end of the range of counts, which begins
+ * lower so that one that lost a GPU is known again.  0: the entry does not say, or there is none.
+ */
+unsigned int platform_gpus(const struct platform *platform);
 
 /* Where a fact of the entry comes from, for the …_source members: "platform" or "config". */
 const char *platform_source(const struct platform *platform);

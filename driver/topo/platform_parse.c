@@ -13,7 +13,6 @@
 #define MAX_ENTRIES 256
 #define MAX_LIST 256
 #define MAX_TEXT 256
-#define MAX_COUNT 4096
 
 struct parser {
 	const char *file;
@@ -198,9 +197,9 @@ static bool parse_range(const char *text, struct platform_range *range)
 	if (!dash)
 		return false;
 	first = xstrndup(text, (size_t)(dash - text));
-	range->max = MAX_COUNT;
-	return parse_uint(first, MAX_COUNT, &range->min) == 0 &&
-	       (!dash[1] || parse_uint(dash + 1, MAX_COUNT, &range->max) == 0) &&
+	range->max = PLATFORM_MAX_COUNT;
+	return parse_uint(first, PLATFORM_MAX_COUNT, &range->min) == 0 &&
+	       (!dash[1] || parse_uint(dash + 1, PLATFORM_MAX_COUNT, &range->max) == 0) &&
 	       range->min <= range->max;
 }
 
@@ -209,14 +208,14 @@ static int read_range(struct parser *p, const struct value *v, void *field)
 	struct platform_range *range = field;
 	json_int_t n = json_integer_value(v->json);
 
-	if (json_is_integer(v->json) && n >= 0 && n <= MAX_COUNT) {
+	if (json_is_integer(v->json) && n >= 0 && n <= PLATFORM_MAX_COUNT) {
 		*range = (struct platform_range){ (unsigned int)n, (unsigned int)n };
 		return 0;
 	}
 	if (json_is_string(v->json) && parse_range(json_string_value(v->json), range))
 		return 0;
 	return wrong(p, v, "is no count; give a number (8) or a range (\"8-10\", \"1-\") up to %d",
-		     MAX_COUNT);
+		     PLATFORM_MAX_COUNT);
 }
 
 static int read_int(struct parser *p, const struct value *v, int min, int max, int *ret)
@@ -295,7 +294,7 @@ static int read_devices(struct parser *p, const struct value *v, struct strlist 
 	struct devices devices = { ids, count };
 	int r;
 
-	*count = (struct platform_range){ 1, MAX_COUNT };
+	*count = (struct platform_range){ 1, PLATFORM_MAX_COUNT };
 	r = read_mapping(p, v, keys, ARRAY_SIZE(keys), &devices);
 	if (r == 0 && ids->n == 0)
 		return wrong(p, v, "has no ids; give them (ids: [\"10de:2330\"])");
@@ -428,12 +427,18 @@ static int read_rail_map(struct parser *p, const struct value *v, void *field)
 		r = read_int(p, &one, 0, PLATFORM_MAX_RAIL, &rail);
 		if (r < 0)
 			return r;
-		for (size_t i = 0; i < to->n_rail_map; i++)
-			if (to->rail_map[i].rail == rail)
+		for (size_t i = 0; i < to->n_rail_map; i++) {
+			const struct platform_rail *other = &to->rail_map[i];
+
+			if (bus_id_cmp(other->bus_id, bus_id) == 0)
+				return wrong(p, &one, "is the same NIC as %s; give each once",
+					     other->bus_id);
+			if (other->rail == rail)
 				return wrong(p, &one,
 					     "rail %d is also that of %s; give each NIC a rail of "
 					     "its own",
-					     rail, to->rail_map[i].bus_id);
+					     rail, other->bus_id);
+		}
 		*array_push(to->rail_map, to->n_rail_map, to->cap_rail_map) =
 			(struct platform_rail){ xstrdup(bus_id), rail };
 	}
@@ -488,7 +493,7 @@ static int read_atomic_cards(struct parser *p, const struct value *v, void *fiel
 
 static int read_domain_size(struct parser *p, const struct value *v, void *field)
 {
-	return read_int(p, v, 1, MAX_COUNT, field);
+	return read_int(p, v, 1, PLATFORM_MAX_COUNT, field);
 }
 
 static int read_gdr(struct parser *p, const struct value *v, void *field)

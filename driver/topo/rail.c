@@ -74,7 +74,31 @@ static bool name_numbers(const struct name_rule *rules, size_t n_rules, bool per
 	return false;
 }
 
-/* gpu<N>rdma<M>: rail N·F+M, F one more than the highest M; rdma<N>: rail N.  True: names exist. */
+/*
+ * Links that are missing must not change the rails of the others: where the platform says how many
+ * rails and GPUs there are, that decides how many rails each GPU has.  "seen": one more than the
+ * highest M of the names; 0: they do not fit the platform.
+ */
+static unsigned int rails_per_gpu(struct builder *b, unsigned int seen)
+{
+	unsigned int gpus = platform_gpus(b->platform), rails;
+
+	if (gpus == 0 || b->platform->rails < 0)
+		return seen;
+	rails = (unsigned int)b->platform->rails;
+	if (rails % gpus == 0 && rails / gpus >= seen)
+		return rails / gpus;
+	topo_warn(b, "rail-unknown", "node",
+		  "no NIC has a rail: the links' names count %u for each GPU, but %s has %u for %u "
+		  "GPUs; a railMap in the platform file tells them",
+		  seen, b->platform->name, rails, gpus);
+	return 0;
+}
+
+/*
+ * gpu<N>rdma<M>: rail N·F+M, F by the platform, else one more than the highest M; rdma<N>: rail N.
+ * True: names exist.
+ */
 static bool rails_by_rules(struct builder *b, const struct name_rule *rules, size_t n_rules,
 			   bool per_gpu)
 {
@@ -89,7 +113,9 @@ static bool rails_by_rules(struct builder *b, const struct name_rule *rules, siz
 			f = m + 1;
 		any = true;
 	}
-	for (size_t i = 0; any && i < b->inv->n_nics; i++) {
+	if (any && per_gpu)
+		f = rails_per_gpu(b, f);
+	for (size_t i = 0; f > 0 && i < b->inv->n_nics; i++) {
 		struct topo_nic *nic = &b->inv->nics[i];
 
 		if (b->nics[i].pf >= 0 || !name_numbers(rules, n_rules, per_gpu, nic, &n, &m))
@@ -128,7 +154,8 @@ static bool rails_by_map(struct builder *b)
 		for (size_t i = 0; i < b->inv->n_nics; i++) {
 			struct topo_nic *nic = &b->inv->nics[i];
 
-			if (bus_id_cmp(nic->bus_id, p->rail_map[k].bus_id) != 0)
+			if (b->nics[i].pf >= 0 ||
+			    bus_id_cmp(nic->bus_id, p->rail_map[k].bus_id) != 0)
 				continue;
 			nic->rail = p->rail_map[k].rail;
 			nic->rail_source = platform_source(p);

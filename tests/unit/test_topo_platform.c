@@ -111,6 +111,8 @@ static void test_errors_of_facts(void **state)
 	assert_wrong_fact("railMap: {\"0000:03:00.0\": -1}", "0000:03:00.0: is no number from 0");
 	assert_wrong_fact("railMap: {\"0000:03:00.0\": 1, \"0000:04:00.0\": 1}",
 			  "0000:04:00.0: rail 1 is also that of 0000:03:00.0");
+	assert_wrong_fact("railMap: {\"0000:03:00.0\": 1, \"00000000:03:00.0\": 2}",
+			  "00000000:03:00.0: is the same NIC as 0000:03:00.0");
 	assert_wrong_fact("routedRails: yes", "routedRails: is neither true nor false");
 	assert_wrong_fact("roles: {}", "roles: is no list");
 	assert_wrong_fact("roles: [{role: storage}]", "roles: needs both keys");

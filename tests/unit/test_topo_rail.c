@@ -284,6 +284,79 @@ static void test_rails_by_platform(void **state)
 	platforms_free(own);
 }
 
+/* The map is about PFs: a VF whose PF is there has the rail of that. */
+static void test_map_of_vf(void **state)
+{
+	struct platforms *own =
+		parse_platforms("platforms:\n"
+				"- name: mapped\n"
+				"  match: {gpus: {ids: ['10de:2330'], count: 1}}\n"
+				"  railMap: {'0000:03:00.0': 0, '0000:03:00.2': 1}\n");
+	const struct topo_options options = { .platforms = own };
+	struct buf b = { 0 };
+	struct inventory *inv;
+	char *path;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, NULL, NULL));
+	path = add_group_nic(&b, 0, "03:00.2", 0x101e, NULL, NULL);
+	buf_printf(&b, "sys/devices/%s/physfn -> ../0000:03:00.0\n", path);
+	free(path);
+	inv = build_with(&b, &options);
+	assert_int_equal(nic_of(inv, "0000:03:00.0")->rail, 0);
+	assert_int_equal(nic_of(inv, "0000:03:00.2")->rail, 0);
+	assert_int_equal(inv->rail_count, 1);
+	assert_false(has_warning(inv, "rail-gap"));
+	inventory_unref(inv);
+	platforms_free(own);
+}
+
+/* Two GPUs with two rails each: what the names that are left count must fit the platform. */
+static void test_rails_per_gpu(void **state)
+{
+	struct platforms *own =
+		parse_platforms("platforms:\n"
+				"- name: two-each\n"
+				"  match: {gpus: {ids: ['10de:2330'], count: '1-2'}}\n"
+				"  rails: 4\n"
+				"- name: odd\n"
+				"  match: {gpus: {ids: ['10de:2330'], count: 3}}\n"
+				"  rails: 4\n"
+				"- name: open\n"
+				"  match: {gpus: {ids: ['10de:2330'], count: '4-'}}\n"
+				"  rails: 8\n");
+	const struct topo_options options = { .platforms = own };
+	struct inventory *inv;
+
+	(void)state;
+	/* All links gpu<N>rdma1 are gone. */
+	inv = named_with((const char *[]){ "gpu0rdma0", "gpu1rdma0" }, 2, "", &options);
+	assert_int_equal(inv->nics[0].rail, 0);
+	assert_int_equal(inv->nics[1].rail, 2);
+	assert_true(has_warning(inv, "rail-missing"));
+	inventory_unref(inv);
+	/* More per GPU than the platform has, or a platform that has not equally many of each. */
+	inv = named_with((const char *[]){ "gpu0rdma2", "gpu1rdma0" }, 2, "", &options);
+	assert_int_equal(inv->nics[0].rail, TOPO_UNKNOWN);
+	assert_int_equal(inv->nics[1].rail, TOPO_UNKNOWN);
+	assert_non_null(strstr(warning_text(inv, "rail-unknown"), "two-each"));
+	assert_false(has_warning(inv, "rail-missing"));
+	inventory_unref(inv);
+	inv = named_with((const char *[]){ "gpu0rdma0", "gpu1rdma0", "gpu2rdma0" }, 3, "",
+			 &options);
+	assert_int_equal(inv->rail_count, 0);
+	assert_true(has_warning(inv, "rail-unknown"));
+	inventory_unref(inv);
+	/* Nobody says how many GPUs that one has. */
+	inv = named_with((const char *[]){ "gpu0rdma0", "gpu1rdma0", "gpu2rdma0", "gpu3rdma0" }, 4,
+			 "", &options);
+	assert_int_equal(inv->nics[3].rail, 3);
+	inventory_unref(inv);
+	platforms_free(own);
+}
+
 /* A VLAN and a VF with the name of a rail are none; a macvlan by a name of the platform is. */
 static void test_names_of_children(void **state)
 {
@@ -429,6 +502,8 @@ int main(void)
 		cmocka_unit_test(test_rail_of_child),
 		cmocka_unit_test(test_renumbered_devices),
 		cmocka_unit_test(test_rails_by_platform),
+		cmocka_unit_test(test_map_of_vf),
+		cmocka_unit_test(test_rails_per_gpu),
 		cmocka_unit_test(test_names_of_children),
 		cmocka_unit_test(test_rails_by_domain),
 		cmocka_unit_test(test_missing_rail),
