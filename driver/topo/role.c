@@ -232,10 +232,13 @@ static bool card_is_frontend(const struct builder *b, const struct topo_nic *nic
 	return false;
 }
 
-/* What has no GPU near it although every GPU has a NIC is there for something else. */
+/*
+ * What has no GPU near it although every GPU has a NIC is there for something else, unless its GPU
+ * is gone: one is missing, or the NIC sits at a switch, where GPUs are, too.
+ */
 static void set_far_roles(struct builder *b)
 {
-	bool storage = every_gpu_has_nic(b);
+	bool storage = every_gpu_has_nic(b) && b->inv->n_gpus >= platform_gpus(b->platform);
 
 	for (size_t i = 0; i < b->inv->n_nics; i++) {
 		struct topo_nic *nic = &b->inv->nics[i];
@@ -246,7 +249,7 @@ static void set_far_roles(struct builder *b)
 			continue;
 		if (card_is_frontend(b, nic))
 			set_role(nic, ROLE_FRONTEND, "card"); /* the other port of that card */
-		else if (storage)
+		else if (storage && !place_switch(&b->nics[i].place))
 			set_role(nic, ROLE_STORAGE, "distance");
 	}
 }

@@ -25,7 +25,7 @@ static void test_roles(void **state)
 	free(add_group_nic(&b, 2, "03:00.0", 0x1021, "eth0", CARD_GUID));
 	free(add_group_nic(&b, 2, "03:00.1", 0x1021, "eth1", CARD_GUID));
 	free(add_group_nic(&b, 3, "03:00.0", 0x1021, "eth2", NULL));
-	free(add_group_nic(&b, 3, "04:00.0", 0x1021, "eth3", NULL));
+	add_nic(&b, "pci0004:00/0004:04:00.0", 0x1021, 0, "mlx5_4", "eth3", NULL);
 	buf_str(&b, "sys/class/net/bond0 -> ../../devices/virtual/net/bond0\n"
 		    "sys/devices/virtual/net/bond0/lower_eth0 -> x\n"
 		    "sys/devices/virtual/net/bond0/lower_eth2 -> x\n"
@@ -39,13 +39,62 @@ static void test_roles(void **state)
 	assert_int_equal(nic_of(inv, "0002:03:00.0")->role, ROLE_FRONTEND);
 	assert_int_equal(nic_of(inv, "0002:03:00.1")->role, ROLE_FRONTEND);
 	assert_int_equal(nic_of(inv, "0003:03:00.0")->role, ROLE_FRONTEND);
-	assert_int_equal(nic_of(inv, "0003:04:00.0")->role, ROLE_STORAGE);
-	assert_int_equal(nic_of(inv, "0003:04:00.0")->rail, TOPO_UNKNOWN);
+	assert_int_equal(nic_of(inv, "0004:04:00.0")->role, ROLE_STORAGE);
+	assert_int_equal(nic_of(inv, "0004:04:00.0")->rail, TOPO_UNKNOWN);
 	assert_string_equal(nic_of(inv, "0000:03:00.0")->role_source, "distance");
 	assert_string_equal(nic_of(inv, "0002:03:00.0")->role_source, "default-route");
 	assert_string_equal(nic_of(inv, "0002:03:00.1")->role_source, "card");
-	assert_string_equal(nic_of(inv, "0003:04:00.0")->role_source, "distance");
+	assert_string_equal(nic_of(inv, "0004:04:00.0")->role_source, "distance");
 	inventory_unref(inv);
+}
+
+/* "gpus" of 8 GPUs of an HGX H100, each with a NIC at its switch, and a NIC on a root of its own. */
+static struct inventory *hgx(unsigned int gpus)
+{
+	struct buf b = { 0 };
+
+	for (unsigned int i = 0; i < 8; i++) {
+		add_group(&b, i);
+		if (i < gpus)
+			add_group_gpu(&b, i, "04:00.0");
+		free(add_group_nic(&b, i, "03:00.0", 0x1021, NULL, NULL));
+	}
+	add_nic(&b, "pci0008:00/0008:00:01.0", 0x1021, 0, "stor", NULL, NULL);
+	return build_machine(&b);
+}
+
+/* The NIC of a GPU that is gone did not become something else. */
+static void test_nic_of_lost_gpu(void **state)
+{
+	struct platforms *own = parse_platforms("platforms:\n"
+						"- name: hgx-h100\n"
+						"  match: {dmiVendor: nobody}\n");
+	const struct topo_options none = { .platforms = own };
+	struct inventory *inv = hgx(8);
+	struct buf b = { 0 };
+
+	(void)state;
+	assert_string_equal(inv->platform, "hgx-h100");
+	assert_int_equal(nic_of(inv, "0008:00:01.0")->role, ROLE_STORAGE);
+	inventory_unref(inv);
+	inv = hgx(7);
+	assert_string_equal(inv->platform, "hgx-h100");
+	assert_int_equal(nic_of(inv, "0007:03:00.0")->role, ROLE_UNKNOWN);
+	assert_int_equal(nic_of(inv, "0008:00:01.0")->role, ROLE_UNKNOWN);
+	inventory_unref(inv);
+	/* On a machine that is not known: the one at a switch may have lost its GPU. */
+	for (unsigned int i = 0; i < 2; i++) {
+		add_group(&b, i);
+		free(add_group_nic(&b, i, "03:00.0", 0x1021, NULL, NULL));
+	}
+	add_group_gpu(&b, 0, "04:00.0");
+	add_nic(&b, "pci0008:00/0008:00:01.0", 0x1021, 0, "stor", NULL, NULL);
+	inv = build_with(&b, &none);
+	assert_null(inv->platform);
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->role, ROLE_UNKNOWN);
+	assert_int_equal(nic_of(inv, "0008:00:01.0")->role, ROLE_STORAGE);
+	inventory_unref(inv);
+	platforms_free(own);
 }
 
 /* GPU and NIC with a rail, and two NICs far from it, one of them without a link. */
@@ -57,11 +106,10 @@ static struct inventory *two_far(const char *more, const struct topo_options *op
 	struct buf b = { 0 };
 
 	add_group(&b, 0);
-	add_group(&b, 1);
 	add_group_gpu(&b, 0, "04:00.0");
 	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "rdma0", NULL));
-	free(add_group_nic(&b, 1, "03:00.0", 0x1021, "eth0", NULL));
-	free(add_group_nic(&b, 1, "04:00.0", 0x1021, NULL, NULL));
+	add_nic(&b, "pci0001:00/0001:03:00.0", 0x1021, 0, "mlx5_1", "eth0", NULL);
+	add_nic(&b, "pci0001:00/0001:04:00.0", 0x1021, 0, "mlx5_2", NULL, NULL);
 	buf_str(&b, more);
 	text = buf_take(&b);
 	machine = read_machine(text);
@@ -468,6 +516,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_nic_of_lost_gpu),
 		cmocka_unit_test(test_own_nic_unknown),
 		cmocka_unit_test(test_masters),
 		cmocka_unit_test(test_frontend_card),
