@@ -28,6 +28,11 @@ void topo_add_pairs(struct builder *b)
 	}
 }
 
+enum {
+	HOPS = 1000, /* more than there are between two devices */
+	BY_NUMA = (int)PATH_NODE * HOPS * 2 /* nearness of those that share a NUMA node only */
+};
+
 /*
  * How near the two are as one number, smaller is nearer: path class, hops, same NUMA node.
  * Negative: too far or unknown.
@@ -40,7 +45,7 @@ static int nearness(struct builder *b, size_t gpu, size_t nic)
 
 	if (pair->path >= PATH_SYS)
 		return -1;
-	return ((int)pair->path * 1000 + (pair->hops > 0 ? pair->hops : 0)) * 2 + !same_numa;
+	return ((int)pair->path * HOPS + (pair->hops > 0 ? pair->hops : 0)) * 2 + !same_numa;
 }
 
 /* What is handed out as one: an atomic card or a function. */
@@ -51,6 +56,12 @@ struct unit {
 	bool taken;
 };
 
+static bool may_be_best(const struct topo_nic *nic)
+{
+	return nic->role != ROLE_FRONTEND && nic->role != ROLE_STORAGE && !nic->excluded &&
+	       !nic->broken && !nic->withheld;
+}
+
 static size_t collect_units(struct builder *b, struct unit *units)
 {
 	struct inventory *inv = b->inv;
@@ -60,10 +71,9 @@ static size_t collect_units(struct builder *b, struct unit *units)
 		const struct topo_nic *nic = &inv->nics[i];
 		const struct topo_card *card = nic->card >= 0 ? &inv->cards[nic->card] : NULL;
 		struct unit *unit = &units[n];
+		bool all = true;
 
-		/* VFs with a visible PF follow that; others are there for something else. */
-		if (b->nics[i].pf >= 0 || nic->role == ROLE_FRONTEND || nic->role == ROLE_STORAGE ||
-		    nic->excluded || nic->broken)
+		if (b->nics[i].pf >= 0) /* VFs with a visible PF follow that */
 			continue;
 		*unit = (struct unit){ .members = &unit->self, .n = 1, .self = (int)i };
 		if (card && card->atomic) {
@@ -72,7 +82,9 @@ static size_t collect_units(struct builder *b, struct unit *units)
 			unit->members = card->members;
 			unit->n = card->n_members;
 		}
-		n++;
+		for (size_t k = 0; k < unit->n; k++)
+			all = all && may_be_best(&inv->nics[unit->members[k]]);
+		n += all;
 	}
 	return n;
 }
@@ -95,9 +107,29 @@ static void set_best(struct builder *b, size_t gpu, struct unit *unit)
 	}
 }
 
+static int unit_nearness(struct builder *b, size_t gpu, const struct unit *unit)
+{
+	return nearness(b, gpu, (size_t)unit->members[0]);
+}
+
+/* How near the nearest unit is; negative: none. */
+static int nearest_unit(struct builder *b, size_t gpu, const struct unit *units, size_t n_units)
+{
+	int nearest = -1;
+
+	for (size_t u = 0; u < n_units; u++) {
+		int d = unit_nearness(b, gpu, &units[u]);
+
+		if (d >= 0 && (nearest < 0 || d < nearest))
+			nearest = d;
+	}
+	return nearest;
+}
+
 /*
- * Each GPU takes units that are as near to it as any; where several GPUs and several units are
- * equally near (two of each behind one switch), they are dealt out in the order of their addresses.
+ * Each GPU takes units of its root complex that are as near to it as any; where several GPUs and
+ * several units are equally near (two of each behind one switch), they are dealt out in the order
+ * of their addresses.
  */
 static void deal(struct builder *b, struct unit *units, size_t n_units)
 {
@@ -107,16 +139,12 @@ static void deal(struct builder *b, struct unit *units, size_t n_units)
 		again = false;
 		for (size_t g = 0; g < b->inv->n_gpus; g++) {
 			struct unit *shared = NULL, *found = NULL;
-			int nearest = -1;
+			int nearest = nearest_unit(b, g, units, n_units);
 
-			for (size_t u = 0; u < n_units; u++) {
-				int d = nearness(b, g, (size_t)units[u].members[0]);
-
-				if (d >= 0 && (nearest < 0 || d < nearest))
-					nearest = d;
-			}
+			if (nearest >= BY_NUMA)
+				continue;
 			for (size_t u = 0; nearest >= 0 && u < n_units && !found; u++) {
-				if (nearness(b, g, (size_t)units[u].members[0]) != nearest)
+				if (unit_nearness(b, g, &units[u]) != nearest)
 					continue;
 				if (!units[u].taken)
 					found = &units[u];
@@ -133,22 +161,70 @@ static void deal(struct builder *b, struct unit *units, size_t n_units)
 	}
 }
 
-/* For NICs that are nobody's best: the nearest GPU, the lowest of several. */
+/* Another GPU is as near to the unit as "nearness", or nearer. */
+static bool is_others(struct builder *b, size_t gpu, const struct unit *unit, int nearness)
+{
+	for (size_t g = 0; g < b->inv->n_gpus; g++) {
+		int d = unit_nearness(b, g, unit);
+
+		if (g != gpu && d >= 0 && d <= nearness)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Of GPUs and NICs that share no more than a NUMA node those belong together that are alone there;
+ * to deal out the others would be a guess.
+ */
+static void pair_by_numa(struct builder *b, struct unit *units, size_t n_units)
+{
+	const char *unknown = NULL;
+
+	for (size_t g = 0; g < b->inv->n_gpus; g++) {
+		int nearest = nearest_unit(b, g, units, n_units);
+		struct unit *unit = NULL;
+		bool any = false;
+		size_t n = 0;
+
+		for (size_t u = 0; nearest >= BY_NUMA && u < n_units; u++) {
+			if (unit_nearness(b, g, &units[u]) != nearest)
+				continue;
+			unit = &units[u];
+			n++;
+			any = any || !is_others(b, g, unit, nearest - 1);
+		}
+		if (n == 1 && !is_others(b, g, unit, nearest))
+			set_best(b, g, unit);
+		else if (any && !unknown)
+			unknown = b->inv->gpus[g].name;
+	}
+	if (unknown)
+		topo_warn(b, "best-unknown", "node",
+			  "NUMA alone does not tell which NIC belongs to which GPU (see %s, which "
+			  "shares no more with its NICs): no best pairs; where a NIC is there for "
+			  "something else, roles in a platform file say so and leave it out",
+			  unknown);
+}
+
+/* For NICs that are nobody's best: how far the nearest GPU is, and which, if it is only one. */
 static void set_nearest_gpu(struct builder *b, size_t n)
 {
 	struct topo_nic *nic = &b->inv->nics[n];
+	const struct topo_pair *best = NULL;
 
 	for (size_t g = 0; g < b->inv->n_gpus; g++) {
 		const struct topo_pair *pair = pair_at(b, g, n);
-		const struct topo_pair *best =
-			nic->best_gpu < 0 ? NULL : pair_at(b, (size_t)nic->best_gpu, n);
 
 		if (pair->path == PATH_UNKNOWN)
 			continue;
 		if (!best || pair->path < best->path ||
 		    (pair->path == best->path && pair->hops < best->hops)) {
+			best = pair;
 			nic->best_gpu = (int)g;
 			nic->best_path = pair->path;
+		} else if (pair->path == best->path && pair->hops == best->hops) {
+			nic->best_gpu = TOPO_UNKNOWN;
 		}
 	}
 }
@@ -157,13 +233,16 @@ void topo_set_best(struct builder *b)
 {
 	struct inventory *inv = b->inv;
 	_cleanup_free_ struct unit *units = xcalloc(inv->n_nics, sizeof(*units));
+	size_t n_units;
 
 	if (inv->topology_class == CLASS_FLAT) {
 		topo_warn(b, "flat-topology", "node",
 			  "all functions sit on one PCI root without switches, as in a virtual "
 			  "machine: the PCI tree does not tell which GPU and NIC belong together");
 	} else {
-		deal(b, units, collect_units(b, units));
+		n_units = collect_units(b, units);
+		deal(b, units, n_units);
+		pair_by_numa(b, units, n_units);
 	}
 	for (size_t n = 0; n < inv->n_nics; n++) {
 		int pf = b->nics[n].pf;
@@ -180,7 +259,8 @@ void topo_set_best(struct builder *b)
 		inv->nics[n].best_path = inv->nics[pf].best_path;
 		for (size_t g = 0; g < inv->n_gpus; g++)
 			pair_at(b, g, n)->best = pair_at(b, g, (size_t)pf)->best &&
-						 pair_at(b, g, n)->path != PATH_UNKNOWN;
+						 pair_at(b, g, n)->path != PATH_UNKNOWN &&
+						 may_be_best(&inv->nics[n]);
 	}
 }
 

@@ -38,7 +38,7 @@ static inline char *check_nic_place(const struct inventory *inv, const struct to
 	UNLESS(nic->numa_node >= TOPO_UNKNOWN, "%s: NUMA node %d", nic->name, nic->numa_node);
 	UNLESS(!nic->pcie_switch || is_bus_id(nic->pcie_switch), "%s: switch %s", nic->name,
 	       nic->pcie_switch);
-	UNLESS((nic->best_gpu < 0) == (nic->best_path == PATH_UNKNOWN),
+	UNLESS(nic->best_gpu < 0 || nic->best_path != PATH_UNKNOWN, /* several may be as near */
 	       "%s: nearest GPU %d by path %s", nic->name, nic->best_gpu,
 	       path_class_name(nic->best_path));
 	UNLESS(nic->best_gpu < (int)inv->n_gpus, "%s: nearest GPU %d of %zu", nic->name,

@@ -55,6 +55,7 @@ static void test_one_switch(void **state)
 	add_group(&b, 0);
 	add_group_gpu(&b, 0, "04:00.0");
 	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL));
+	buf_str(&b, "twinrail/routes = default dev uplink\n");
 	assert_explained(&b, "PIX", "0000:01:00.0, is part of a switch; no further switch",
 			 (const char *[]){ "0000:02:01.0 gpu", "0000:01:00.0 common",
 					   "0000:02:00.0 nic", NULL },

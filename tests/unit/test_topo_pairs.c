@@ -79,11 +79,10 @@ static void test_best_shared(void **state)
 
 	(void)state;
 	add_group(&b, 0);
-	add_group(&b, 1);
 	add_group_gpu(&b, 0, "05:00.0");
 	add_group_gpu(&b, 0, "06:00.0");
 	free(add_group_nic(&b, 0, "03:00.0", 0x1021, NULL, NULL));
-	free(add_group_nic(&b, 1, "03:00.0", 0x1021, NULL, NULL));
+	add_nic(&b, "pci0001:00/0001:03:00.0", 0x1021, 0, "mlx5_1", NULL, NULL);
 	inv = build_machine(&b);
 	assert_true(pair_of(inv, "0000:05:00.0", "0000:03:00.0")->best);
 	assert_true(pair_of(inv, "0000:06:00.0", "0000:03:00.0")->best);
@@ -91,6 +90,122 @@ static void test_best_shared(void **state)
 	assert_int_equal(nic_of(inv, "0001:03:00.0")->role, ROLE_STORAGE);
 	assert_int_equal(nic_of(inv, "0001:03:00.0")->best_path, PATH_NODE);
 	inventory_unref(inv);
+}
+
+/* GPUs and NICs on roots of their own: "gpus", "nics" are their NUMA nodes. */
+static struct inventory *roots(const int *gpus, unsigned int n_gpus, const int *nics,
+			       unsigned int n_nics, const struct topo_options *options)
+{
+	struct buf b = { 0 };
+
+	for (unsigned int i = 0; i < n_gpus; i++) {
+		_cleanup_free_ char *path = xasprintf("pci%04x:00/%04x:00:01.0", i, i);
+
+		add_gpu(&b, path, gpus[i]);
+	}
+	for (unsigned int i = 0; i < n_nics; i++) {
+		_cleanup_free_ char *path = xasprintf("pci%04x:00/%04x:00:01.0", i + 16, i + 16);
+		_cleanup_free_ char *rdma = xasprintf("mlx5_%u", i);
+		_cleanup_free_ char *link = xasprintf("eth%u", i);
+
+		add_nic(&b, path, 0x1021, nics[i], rdma, link, NULL);
+	}
+	buf_str(&b, "twinrail/routes = default dev uplink\n");
+	return build_with(&b, options);
+}
+
+/* "best": of each GPU the index of its NIC, or '-'. */
+static void assert_best(struct inventory *inv, const char *best, bool warned)
+{
+	for (size_t g = 0; g < inv->n_gpus; g++)
+		for (size_t n = 0; n < inv->n_nics; n++)
+			if (inventory_pair(inv, g, n)->best != ((size_t)(best[g] - '0') == n))
+				fail_msg("GPU %zu, NIC %zu: not %s", g, n, best);
+	assert_int_equal(has_warning(inv, "best-unknown"), warned);
+	inventory_unref(inv);
+}
+
+/* NUMA nodes alone pair only what is alone there. */
+static void test_numa_only(void **state)
+{
+	struct strlist exclude = { 0 };
+	const struct topo_options options = { .exclude = &exclude };
+	struct inventory *inv;
+
+	(void)state;
+	assert_best(roots((int[]){ 0, 1 }, 2, (int[]){ 1, 0 }, 2, NULL), "10", false);
+	assert_best(roots((int[]){ 0, 0 }, 2, (int[]){ 0, 0 }, 2, NULL), "--", true);
+	assert_best(roots((int[]){ 0, 0 }, 2, (int[]){ 0 }, 1, NULL), "--", true);
+	assert_best(roots((int[]){ 0 }, 1, (int[]){ 0, 0 }, 2, NULL), "-", true);
+	assert_best(roots((int[]){ 0, 0, 1 }, 3, (int[]){ 0, 0, 1 }, 3, NULL), "--2", true);
+	assert_best(roots((int[]){ 0 }, 1, (int[]){ 1 }, 1, NULL), "-", false);
+	/* With the other one excluded it is alone. */
+	strlist_add(&exclude, "eth1");
+	assert_best(roots((int[]){ 0 }, 1, (int[]){ 0, 0 }, 2, &options), "0", false);
+	inv = roots((int[]){ 0, 0 }, 2, (int[]){ 0, 0 }, 2, NULL);
+	assert_non_null(strstr(warning_text(inv, "best-unknown"), "platform file"));
+	assert_int_equal(inv->gpus[0].rail_group, TOPO_UNKNOWN);
+	assert_int_equal(inv->nics[0].best_gpu, TOPO_UNKNOWN); /* both are equally near */
+	assert_int_equal(inv->nics[0].best_path, PATH_NODE);
+	inventory_unref(inv);
+	strlist_done(&exclude);
+}
+
+/* A NIC at the switch of one GPU is not the best of another one that has none. */
+static void test_best_of_another(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group(&b, 1);
+	add_group_gpu(&b, 0, "04:00.0");
+	add_group_gpu(&b, 1, "04:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, NULL, NULL));
+	inv = build_machine(&b);
+	assert_true(pair_of(inv, "0000:04:00.0", "0000:03:00.0")->best);
+	assert_false(pair_of(inv, "0001:04:00.0", "0000:03:00.0")->best);
+	assert_false(has_warning(inv, "best-unknown"));
+	inventory_unref(inv);
+}
+
+/* As long as it may be the node's own it is nobody's best; nor is half of an atomic card. */
+static void test_best_is_handed_out(void **state)
+{
+	struct strlist exclude = { 0 };
+	const struct topo_options options = { .exclude = &exclude };
+	struct buf b = { 0 };
+	struct inventory *inv;
+	char *dma;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL));
+	inv = build_machine(&b);
+	assert_true(nic_of(inv, "0000:03:00.0")->withheld);
+	assert_false(inv->pairs[0].best);
+	inventory_unref(inv);
+
+	strlist_add(&exclude, "0000:03:00.1");
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	for (int i = 0; i < 2; i++) {
+		_cleanup_free_ char *path =
+			add_group_nic(&b, 0, i ? "03:00.1" : "03:00.0", 0x1023, NULL, CARD_GUID);
+
+		add_vpd(&b, path, "SN", "A");
+	}
+	dma = group_path(0, 1, "05:00.0");
+	add_pci(&b, dma, 0x080100, 0x15b3, 0x2100, 0);
+	add_vpd(&b, dma, "DMA", "A");
+	free(dma);
+	inv = build_with(&b, &options);
+	assert_true(inv->n_cards == 1 && inv->cards[0].atomic);
+	assert_false(inv->pairs[0].best || inv->pairs[1].best);
+	inventory_unref(inv);
+	strlist_done(&exclude);
 }
 
 static void test_flat(void **state)
@@ -142,7 +257,7 @@ static struct inventory *with_vf(const char *more)
 
 static void test_vf(void **state)
 {
-	struct inventory *inv = with_vf("");
+	struct inventory *inv = with_vf("twinrail/routes = default dev uplink\n");
 	const struct topo_nic *vf, *pf;
 
 	(void)state;
@@ -267,6 +382,9 @@ int main(void)
 		cmocka_unit_test(test_large_card),
 		cmocka_unit_test(test_best_of_equals),
 		cmocka_unit_test(test_best_shared),
+		cmocka_unit_test(test_numa_only),
+		cmocka_unit_test(test_best_of_another),
+		cmocka_unit_test(test_best_is_handed_out),
 		cmocka_unit_test(test_flat),
 		cmocka_unit_test(test_vf),
 		cmocka_unit_test(test_own_vf),
