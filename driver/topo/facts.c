@@ -255,15 +255,41 @@ static const struct hw_rdma *shown_device(const struct seen *s, const struct gro
 	return NULL;
 }
 
+/*
+ * Something of the function is in a pod: a link, or the RDMA device of one that has no link.  With
+ * the link here, a missing RDMA device has lost its driver.
+ */
 static bool is_hidden(const struct seen *s, const struct group *g, const struct devices *before)
 {
-	for (size_t i = 0; i < before->n_netdevs; i++)
+	bool has_link = false;
+
+	for (size_t i = 0; i < before->n_netdevs; i++) {
+		has_link = has_link || before->netdevs[i].bus_id;
 		if (!shows_link(s, g, &before->netdevs[i]))
 			return true;
-	for (size_t i = 0; i < before->n_rdma; i++)
+	}
+	for (size_t i = 0; !has_link && i < before->n_rdma; i++)
 		if (!shown_device(s, g, &before->rdma[i]))
 			return true;
 	return false;
+}
+
+/* Ports as before, with their GIDs, which lose the names of links; but the state is that of now. */
+static void take_state(struct hw_rdma *before, const struct hw_rdma *now)
+{
+	for (size_t i = 0; i < before->n_ports; i++) {
+		struct hw_rdma_port *port = &before->ports[i];
+
+		for (size_t k = 0; k < now->n_ports; k++) {
+			if (now->ports[k].port != port->port)
+				continue;
+			free(port->state);
+			port->state = xstrdup_null(now->ports[k].state);
+			free(port->phys_state);
+			port->phys_state = xstrdup_null(now->ports[k].phys_state);
+			port->rate_gbps = now->ports[k].rate_gbps;
+		}
+	}
 }
 
 /* --- the view --- */
@@ -315,7 +341,7 @@ static void show(struct facts *f, const struct seen *s, const struct group *g,
 		const struct hw_rdma *now = shown_device(s, g, &before->rdma[i]);
 
 		if (now && link_hidden) {
-			/* GIDs lose the names of links, the link may train anew. */
+			take_state(&before->rdma[i], now);
 			v->rdma[now - s->machine->rdma].ports = before->rdma[i].ports;
 			v->rdma[now - s->machine->rdma].n_ports = before->rdma[i].n_ports;
 		} else if (!now && !has_rdma(v, before->rdma[i].name)) {

@@ -52,9 +52,14 @@ static struct hw_machine *machine_of(struct parts parts)
 			"sys/devices/" NIC "/infiniband/mlx5_0/ports/1/link_layer = Ethernet\n"
 			"sys/class/infiniband_verbs/uverbs7/ibdev = mlx5_0\n"
 			"sys/class/infiniband_verbs/uverbs7/dev = 231:199\n");
-		/* In a pod the link is trained anew, and its GIDs have no link here. */
-		buf_printf(&b, "sys/devices/" NIC "/infiniband/mlx5_0/ports/1/state = %s\n",
-			   parts.no_link || parts.port_down ? "1: DOWN" : "4: ACTIVE");
+		/* In a pod its GIDs have no link here. */
+		buf_printf(&b,
+			   "sys/devices/" NIC "/infiniband/mlx5_0/ports/1/state = %s\n"
+			   "sys/devices/" NIC "/infiniband/mlx5_0/ports/1/phys_state = %s\n"
+			   "sys/devices/" NIC "/infiniband/mlx5_0/ports/1/rate = %s\n",
+			   parts.port_down ? "1: DOWN" : "4: ACTIVE",
+			   parts.port_down ? "3: Disabled" : "5: LinkUp",
+			   parts.port_down ? "40 Gb/sec (4X QDR)" : "400 Gb/sec (4X NDR)");
 		if (!parts.no_link)
 			buf_printf(&b,
 				   "sys/devices/" NIC "/infiniband/mlx5_0/ports/1/gids/3 = "
@@ -126,7 +131,7 @@ static void test_hidden(void **state)
 	(void)state;
 	assert_frozen((struct parts){ .no_link = true }, true);
 	assert_frozen((struct parts){ .no_link = true, .no_rdma = true }, true);
-	assert_frozen((struct parts){ .no_rdma = true }, true);
+	assert_frozen((struct parts){ .no_child = true, .no_rdma = true }, true);
 	/* Only what was made on it is in a pod. */
 	assert_frozen((struct parts){ .no_child = true }, true);
 }
@@ -137,6 +142,8 @@ static void test_truth(void **state)
 	assert_frozen((struct parts){ .no_link = true, .no_rdma = true, .other_driver = true },
 		      false);
 	assert_frozen((struct parts){ .gone = true }, false);
+	/* Its link is here, so it is in no pod: the driver was unloaded. */
+	assert_frozen((struct parts){ .no_rdma = true }, false);
 	/* A new name is no hidden link. */
 	assert_frozen((struct parts){ .child = "other" }, false);
 	assert_frozen((struct parts){ .link = "eth5" }, false);
@@ -203,6 +210,47 @@ static void test_what_is_seen(void **state)
 	assert_string_equal(view->rdma[0].name, "mlx5_0");
 	assert_string_equal(view->rdma[0].ports[0].state, "DOWN");
 	hw_free(machine);
+	facts_free(facts);
+}
+
+/* The port went down in a pod; the RDMA device is seen here. */
+static void test_down_in_pod(void **state)
+{
+	static const struct parts down = { .no_link = true, .port_down = true };
+	struct hold hold = { .bus_id = "*" };
+	struct facts *facts = facts_new(BOOT);
+	_cleanup_free_ char *full = topology(facts, (struct parts){ 0 }, &hold), *back = NULL;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct hw_machine *machine = machine_of(down);
+		const struct hw_rdma_port *port =
+			&facts_apply(facts, machine, is_held, &hold)->rdma[0].ports[0];
+
+		assert_string_equal(port->state, "DOWN");
+		assert_string_equal(port->phys_state, "Disabled");
+		assert_int_equal(port->rate_gbps, 40);
+		assert_int_equal(port->n_gids, 1);
+		assert_string_equal(port->gids[0].netdev, "gpu0rdma0");
+		hw_free(machine);
+	}
+	back = topology(facts, (struct parts){ .no_link = true }, &hold);
+	assert_string_equal(back, full);
+	facts_free(facts);
+}
+
+/* One that never had a link is in a pod when it is missing. */
+static void test_rdma_without_link(void **state)
+{
+	static const struct parts bare = { .no_link = true };
+	static const struct parts hidden = { .no_link = true, .no_rdma = true };
+	struct hold hold = { .bus_id = "*" };
+	struct facts *facts = facts_new(BOOT);
+	_cleanup_free_ char *full = topology(facts, bare, &hold);
+	_cleanup_free_ char *seen = topology(facts, hidden, &hold);
+
+	(void)state;
+	assert_string_equal(seen, full);
 	facts_free(facts);
 }
 
@@ -375,6 +423,7 @@ int main(void)
 		cmocka_unit_test(test_hidden),	     cmocka_unit_test(test_truth),
 		cmocka_unit_test(test_not_held),     cmocka_unit_test(test_taken_name),
 		cmocka_unit_test(test_what_is_seen), cmocka_unit_test(test_back),
+		cmocka_unit_test(test_down_in_pod),  cmocka_unit_test(test_rdma_without_link),
 		cmocka_unit_test(test_restart),	     cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_round_trip),
 	};
