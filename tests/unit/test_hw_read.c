@@ -85,27 +85,39 @@ static void test_exhausted(void **state)
 	}
 }
 
-/* A link through a link leads out of the tree although its text does not. */
+static void add_link(const char *dir, const char *path, const char *target)
+{
+	_cleanup_free_ char *full = xasprintf("%s/%s", dir, path);
+
+	assert_int_equal(symlink(target, full), 0);
+}
+
+/* A link through a link leads out of a tree that others made although its text does not. */
 static void test_links_stay_below_the_root(void **state)
 {
-	static const char escape[] = "x/y/z/up -> ../../..\n"
-				     "sys/class/dmi/id/sys_vendor -> ../../../../x/y/z/up/../../../"
-				     "proc/sys/kernel/ostype\n"
-				     "sys/bus/pci -> ../../x/y/z/up/../../sys/bus/pci\n";
-	_cleanup_free_ char *inside = NULL;
-	struct hw_machine *machine;
+	char *dir = unpack("x/y/z/\nsys/class/dmi/id/\nsys/bus/\n");
+	_cleanup_free_ char *proc = xasprintf("%s/proc/sys/kernel", dir);
+	_cleanup_free_ char *inside = xasprintf("%s/ostype", proc);
+	struct hw_machine *machine = NULL;
+	struct err err;
 
 	(void)state;
 	if (syscall(SYS_openat2, -1, "", NULL, 0) < 0 && (errno == ENOSYS || errno == EPERM))
 		skip();
-	machine = read_machine(escape);
+	add_link(dir, "x/y/z/up", "../../..");
+	add_link(dir, "sys/class/dmi/id/sys_vendor",
+		 "../../../../x/y/z/up/../../../proc/sys/kernel/ostype");
+	add_link(dir, "sys/bus/pci", "../../x/y/z/up/../../sys/bus/pci");
+	assert_int_equal(hw_read(dir, &machine, &err), 0);
 	assert_null(machine->dmi_vendor);
 	assert_int_equal(machine->n_pci, 0);
-	hw_free(machine);
-	inside = xasprintf("%sproc/sys/kernel/ostype = inside\n", escape);
-	machine = read_machine(inside);
+	machine = hw_free(machine);
+	assert_int_equal(dir_make(proc, 0700, &err), 0);
+	assert_int_equal(file_write_atomic(inside, "inside\n", 7, 0600, 0, &err), 0);
+	assert_int_equal(hw_read(dir, &machine, &err), 0);
 	assert_string_equal(machine->dmi_vendor, "inside");
 	hw_free(machine);
+	remove_tree(dir);
 }
 
 static void test_pci(void **state)
