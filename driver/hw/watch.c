@@ -40,7 +40,7 @@ struct hw_watch {
 	struct loop_timer *timer;
 	struct hw_change change; /* what is to be told; parts 0: nothing */
 	uint64_t last_us; /* the last event */
-	bool has_rdma, rdma_tried; /* the RDMA core is there; its socket was asked for */
+	bool has_rdma, rdma_asked; /* the RDMA core is there; it has answered */
 	uint64_t paced_us; /* when as many as HW_WATCH_PACE_US allows would have been told */
 };
 
@@ -190,16 +190,19 @@ static int open_source(struct hw_watch *w, enum source source, struct err *err)
 
 /*
  * Asking for the protocol would load the RDMA core, so it is asked for when that is there; that may
- * be later, and a uevent tells.  Tried once then: a kernel without it has uevents only.
+ * be later, and a uevent tells.  A kernel without the protocol or the group has uevents only; what
+ * else stands in the way (no descriptor is left) may be gone at the next change.
  */
 static void open_rdma(struct hw_watch *w)
 {
 	struct err err = { 0 };
+	int r;
 
-	if (!w->has_rdma || w->rdma_tried)
+	if (!w->has_rdma || w->rdma_asked)
 		return;
-	w->rdma_tried = true;
-	if (open_source(w, SOURCE_RDMA, &err) < 0)
+	r = open_source(w, SOURCE_RDMA, &err);
+	w->rdma_asked = r == 0 || r == -EPROTONOSUPPORT || r == -EINVAL;
+	if (r < 0)
 		log_debug("no events of RDMA devices beyond uevents", KV("error", "%s", err.msg));
 }
 

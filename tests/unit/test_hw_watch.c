@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "hw/watch.h"
@@ -262,12 +267,108 @@ static void test_senders(void **state)
 	loop_free(seen.loop);
 }
 
+static int rdma_errno; /* asking for RDMA netlink gives it; 0: another socket takes its place */
+static unsigned int rdma_asked;
+
+/* Instead of the library's: there is an RDMA core. */
+int access(const char *path, int mode)
+{
+	return streq(path, "/sys/class/infiniband")
+		       ? 0
+		       : (int)syscall(SYS_faccessat, AT_FDCWD, path, mode);
+}
+
+int socket(int domain, int type, int protocol)
+{
+	if (domain == AF_NETLINK && protocol == NETLINK_RDMA) {
+		rdma_asked++;
+		errno = rdma_errno;
+		if (rdma_errno)
+			return -1;
+		protocol = NETLINK_ROUTE;
+	}
+	return (int)syscall(SYS_socket, domain, type, protocol);
+}
+
+static void stop(void *data)
+{
+	loop_quit(data, 0);
+}
+
+/* An address of the loopback device of a network namespace that is this process's own. */
+static void change_address(unsigned int n)
+{
+	_cleanup_free_ char *command =
+		xasprintf("exec ip addr add 127.0.1.%u/8 dev lo 2>/dev/null", n + 1);
+
+	if (system(command) != 0)
+		_exit(77);
+}
+
+/* How often the socket is asked for when the kernel tells of something twice. */
+static unsigned int asked_when_told(int first_errno, int second_errno)
+{
+	struct seen seen = { 0 };
+	struct loop_timer *timer;
+	struct err err = { 0 };
+
+	rdma_asked = 0;
+	rdma_errno = first_errno;
+	assert_int_equal(loop_new(&seen.loop, &err), 0);
+	if (hw_watch_new(seen.loop, on_change, &seen, &seen.watch, &err) < 0)
+		fail_msg("%s", err.msg);
+	timer = loop_timer_new(seen.loop, stop, seen.loop);
+	for (unsigned int i = 0; i < 2; i++) {
+		rdma_errno = second_errno;
+		change_address(i);
+		loop_timer_set(timer, HW_WATCH_LIMIT_US + 100 * 1000);
+		assert_int_equal(loop_run(seen.loop), 0);
+	}
+	if (seen.told != 2)
+		_exit(78);
+	loop_timer_free(timer);
+	hw_watch_free(seen.watch);
+	loop_free(seen.loop);
+	return rdma_asked;
+}
+
+/* The kernel tells what happens in a namespace of one's own; 77: there is none. */
+static unsigned int asked_in_namespace(int first_errno, int second_errno)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (unshare(CLONE_NEWNET) < 0)
+			_exit(77);
+		_exit((int)asked_when_told(first_errno, second_errno));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return (unsigned int)WEXITSTATUS(status);
+}
+
+/* One failure that goes away does not end the events of RDMA devices; a kernel without them does. */
+static void test_rdma_asked(void **state)
+{
+	(void)state;
+	if (asked_in_namespace(0, 0) == 77)
+		skip();
+	assert_int_equal(asked_in_namespace(0, 0), 1);
+	assert_int_equal(asked_in_namespace(EMFILE, 0), 2);
+	assert_int_equal(asked_in_namespace(EMFILE, ENOBUFS), 3);
+	assert_int_equal(asked_in_namespace(EPROTONOSUPPORT, 0), 1);
+	assert_int_equal(asked_in_namespace(EMFILE, EPROTONOSUPPORT), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_uevents), cmocka_unit_test(test_bad_uevents),
-		cmocka_unit_test(test_links),	cmocka_unit_test(test_routes),
-		cmocka_unit_test(test_lengths), cmocka_unit_test(test_senders),
+		cmocka_unit_test(test_uevents),	   cmocka_unit_test(test_bad_uevents),
+		cmocka_unit_test(test_links),	   cmocka_unit_test(test_routes),
+		cmocka_unit_test(test_lengths),	   cmocka_unit_test(test_senders),
+		cmocka_unit_test(test_rdma_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
