@@ -106,6 +106,12 @@ static int resolve_gpu(struct record_device *d, const struct topo_gpu *gpu,
 			       gpu->name, gpu->vendor);
 	if (gpu->broken)
 		return silent(gpu->name, gpu->bus_id, err);
+	if (gpu->partition)
+		return err_set(err, ERR_RETRY, EBUSY,
+			       "%s (%s) is divided (%s) since it was published: its parts are "
+			       "handed out by the vendor's own DRA driver; undo the division, or "
+			       "delete the claim to have another GPU allocated",
+			       gpu->name, gpu->bus_id, gpu->partition);
 	if (gpu->minor >= 0)
 		node = xasprintf("/dev/nvidia%d", gpu->minor);
 	r = cdi_vendor_id(options->cdi_dirs, "nvidia.com/gpu", gpu->uuid, node, &id, err);

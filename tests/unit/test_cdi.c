@@ -199,6 +199,20 @@ static void refused_devices(void **state)
 	}
 }
 
+/* Allocated as a whole, then divided: its parts may be somebody else's by now. */
+static void a_divided_gpu(void **state)
+{
+	struct fixture *f = *state;
+	struct record *r = NULL;
+	struct err err = { 0 };
+
+	f->m.inv.gpus[0].partition = text(&f->m, "mig");
+	assert_true(resolve(f, "g=gpu-0010-06-00-0", &r, &err) < 0);
+	if (!strstr(err.msg, "is divided (mig)"))
+		fail_msg("%s", err.msg);
+	assert_int_equal(err.kind, ERR_RETRY);
+}
+
 static void files(void **state)
 {
 	struct fixture *f = *state;
@@ -389,13 +403,21 @@ static void gpu_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(golden),	       TEST(not_utf8),
-		TEST(without_rdma_cm), TEST(refused_devices),
-		TEST(files),	       TEST(unwritable),
-		TEST(stale),	       TEST(vendor),
-		TEST(vendor_conflict), TEST(vendor_precedence),
-		TEST(gpu_only),	       TEST(the_nodes_own_nic),
-		TEST(an_excluded_nic), TEST(a_broken_nic),
+		TEST(golden),
+		TEST(not_utf8),
+		TEST(without_rdma_cm),
+		TEST(refused_devices),
+		TEST(files),
+		TEST(unwritable),
+		TEST(stale),
+		TEST(vendor),
+		TEST(vendor_conflict),
+		TEST(vendor_precedence),
+		TEST(gpu_only),
+		TEST(a_divided_gpu),
+		TEST(the_nodes_own_nic),
+		TEST(an_excluded_nic),
+		TEST(a_broken_nic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
