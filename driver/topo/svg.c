@@ -15,6 +15,7 @@ enum {
 	PAD = 10, /* inside boxes and between them */
 	WIRE = 34, /* room for lines between GPUs and NICs */
 	PAGE = 1500, /* where rows of roots end */
+	MAX_LEGEND = 64, /* rails of the legend */
 	MAX_TEXT = 40, /* characters of a line of text; the rest is in the tool tip */
 };
 
@@ -434,7 +435,7 @@ static char *heading(const struct inventory *inv)
 	return buf_take(&text);
 }
 
-/* What belongs to no device that is drawn; the others have a tool tip. */
+/* All of them; those about a device that is drawn are in its tool tip, too. */
 static void draw_warnings(const struct svg *s, int y)
 {
 	for (size_t i = 0; i < s->inv->n_warnings; i++) {
@@ -451,11 +452,25 @@ static void draw_warnings(const struct svg *s, int y)
 	}
 }
 
+static bool has_rail(const struct inventory *inv, int rail)
+{
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (inv->nics[i].rail == rail)
+			return true;
+	return false;
+}
+
+/* The rails that are there, of which some between them may be missing. */
 static void draw_legend(const struct svg *s, int y)
 {
-	int x = PAD;
+	int x = PAD, n = 0, highest = -1;
 
-	for (int rail = 0; rail < s->inv->rail_count && rail < 64; rail++) {
+	for (size_t i = 0; i < s->inv->n_nics; i++)
+		highest = max(highest, s->inv->nics[i].rail);
+	for (int rail = 0; rail <= highest && n < MAX_LEGEND; rail++) {
+		if (!has_rail(s->inv, rail))
+			continue;
+		n++;
 		buf_printf(s->out,
 			   "<rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" fill=\"%s\"/>"
 			   "<text x=\"%d\" y=\"%d\">rail %d</text>\n",
