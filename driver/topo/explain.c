@@ -177,6 +177,34 @@ static void note_link(const char *name, const struct topo_link *link, struct str
 			 xasprintf("the PCI Express link of %s is degraded: %s", name, text));
 }
 
+/* NULL: it is handed out. */
+static char *why_kept(const struct topo_nic *nic)
+{
+	if (nic->excluded)
+		return xstrdup("the administrator excludes it");
+	if (nic->role == ROLE_FRONTEND && !topo_is_own(nic) && nic->role_source)
+		return xstrdup("the platform file says it is a front end");
+	if (nic->role == ROLE_FRONTEND)
+		return xasprintf("the node uses it%s%s", nic->role_source ? ", " : "",
+				 nic->role_source ? nic->role_source : "");
+	if (nic->broken)
+		return xstrdup("it does not answer");
+	if (nic->withheld)
+		return xstrdup("the node itself may use it, whose own NIC is not known yet");
+	return NULL;
+}
+
+static void note_kept(const struct way *w, struct strlist *notes)
+{
+	_cleanup_free_ char *why = why_kept(w->nic);
+
+	if (why)
+		add_note(notes, xasprintf("%s is not handed out: %s", w->nic->name, why));
+	if (w->gpu->broken)
+		add_note(notes,
+			 xasprintf("%s is not handed out: it does not answer", w->gpu->name));
+}
+
 static void note_facts(const struct way *w, struct strlist *notes)
 {
 	if (w->pair->via_data_direct && w->nic->dma_bus_id)
@@ -197,11 +225,7 @@ static void note_facts(const struct way *w, struct strlist *notes)
 	if (w->inv->topology_class == CLASS_FLAT)
 		add_note(notes, xasprintf("this is a flat virtual machine: its PCI tree does not "
 					  "tell what is near what in the host"));
-	if (w->nic->role == ROLE_FRONTEND || w->nic->excluded)
-		add_note(notes, xasprintf("%s is not handed out: %s%s%s", w->nic->name,
-					  w->nic->excluded ? "excluded" : "the node uses it",
-					  w->nic->role_source ? ", " : "",
-					  w->nic->role_source ? w->nic->role_source : ""));
+	note_kept(w, notes);
 	for (size_t i = 0; i < w->inv->n_warnings; i++) {
 		const struct topo_warning *warning = &w->inv->warnings[i];
 

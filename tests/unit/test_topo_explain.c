@@ -140,6 +140,60 @@ static void test_unknown_bridge(void **state)
 			 (const char *[]){ "0000:01:00.0 common", NULL }, NULL);
 }
 
+/* A GPU and a NIC at one switch, with this in its explanation. */
+static void assert_note(const char *more, const struct topo_options *options, const char *note)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+	_cleanup_free_ char *text = NULL;
+
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL));
+	buf_str(&b, more);
+	inv = build_with(&b, options);
+	text = topo_explain(inv, 0, 0, false);
+	if (!strstr(text, note))
+		fail_msg("no \"%s\" in\n%s", note, text);
+	inventory_unref(inv);
+}
+
+static void test_not_handed_out(void **state)
+{
+	static const char uplink[] = "twinrail/routes = default dev uplink\n";
+	struct platforms *own = parse_platforms("platforms:\n"
+						"- name: mine\n"
+						"  match: {gpus: {ids: ['10de:2330']}}\n"
+						"  roles: [{nics: [eth0], role: frontend}]\n");
+	struct strlist exclude = { 0 };
+	const struct topo_options named = { .platforms = own }, excluded = { .exclude = &exclude };
+	static const char nic[] = "sys/devices/pci0000:00/0000:00:00.0/0000:01:00.0/0000:02:00.0/"
+				  "0000:03:00.0/config : ffffffffffffffffffffffffffffffff"
+				  "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+				  "ffffffffffffffffffffffffffffffff\n"
+				  "twinrail/routes = default dev uplink\n";
+	static const char gpu[] = "sys/devices/pci0000:00/0000:00:00.0/0000:01:00.0/0000:02:01.0/"
+				  "0000:04:00.0/config : ffffffffffffffffffffffffffffffff"
+				  "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+				  "ffffffffffffffffffffffffffffffff\n";
+
+	(void)state;
+	assert_note("twinrail/routes = default dev eth0\n", NULL,
+		    "nic-0000-03-00-0 is not handed out: the node uses it, default-route");
+	assert_note(uplink, &named,
+		    "nic-0000-03-00-0 is not handed out: the platform file says it is a front end");
+	assert_note("", NULL,
+		    "nic-0000-03-00-0 is not handed out: the node itself may use it, whose own NIC "
+		    "is not known yet");
+	assert_note(nic, NULL, "nic-0000-03-00-0 is not handed out: it does not answer");
+	assert_note(gpu, NULL, "gpu-0000-04-00-0 is not handed out: it does not answer");
+	strlist_add(&exclude, "eth0");
+	assert_note(uplink, &excluded,
+		    "nic-0000-03-00-0 is not handed out: the administrator excludes it");
+	strlist_done(&exclude);
+	platforms_free(own);
+}
+
 /* Two NICs; the second has an ipvlan link and is part of a card of its own chip's two PFs. */
 static void test_find(void **state)
 {
@@ -192,7 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_switch), cmocka_unit_test(test_two_switches),
 		cmocka_unit_test(test_no_switch),  cmocka_unit_test(test_unknown_bridge),
-		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_find),	   cmocka_unit_test(test_not_handed_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
