@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 }
 
 /* Unpacked into a directory of its own for as long as it is read. */
-static int read_recording(const char *file, struct hw_machine **ret, struct err *err)
+static int read_unpacked(const char *file, struct hw_machine **ret, struct err *err)
 {
 	const char *tmp = getenv("TMPDIR");
 	_cleanup_free_ char *dir = xasprintf("%s/twinrail.XXXXXX", tmp && *tmp ? tmp : "/tmp");
@@ -36,6 +38,22 @@ static int read_recording(const char *file, struct hw_machine **ret, struct err 
 	if (r == 0)
 		r = hw_read(dir, ret, err);
 	nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	return r;
+}
+
+/* Signals that would end the process do so when the directory is gone: it takes seconds at most. */
+static int read_recording(const char *file, struct hw_machine **ret, struct err *err)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
+	sigset_t set, before;
+	int r;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	pthread_sigmask(SIG_BLOCK, &set, &before);
+	r = read_unpacked(file, ret, err);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
 

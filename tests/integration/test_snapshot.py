@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -358,6 +359,23 @@ def test_file_as_root():
         assert not list((d / "tmp").iterdir())
         error = twinrail("topo", "--root", gb300, code=2, TMPDIR=str(d / "none"))
         assert str(d / "none") in error and "TMPDIR" in error, error
+
+
+def test_interrupted():
+    """A signal while a recording is unpacked ends the command, and nothing stays behind."""
+    with folder() as d:
+        (d / "tmp").mkdir()
+        (d / "m").write_text("".join(f"sys/{i}/a = 1\n" for i in range(5000)), encoding="utf-8")
+        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE"):
+            command = [TWINRAIL, "topo", "--root", d / "m"]
+            with subprocess.Popen(
+                command, env=os.environ | {"TMPDIR": str(d / "tmp")}, stdout=subprocess.DEVNULL
+            ) as process:
+                while not list((d / "tmp").iterdir()):
+                    assert process.poll() is None, (name, process.returncode)
+                process.send_signal(getattr(signal, name))
+                assert process.wait(60) == -getattr(signal, name), (name, process.returncode)
+            assert not list((d / "tmp").iterdir()), name
 
 
 def test_live():
