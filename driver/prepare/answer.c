@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "prepare/cdi.h"
 
@@ -33,4 +35,20 @@ void answer_prepared(struct dra_call *call, size_t i, const struct record *recor
 	free(ids);
 	free(devices);
 	strlist_done(&requests);
+}
+
+void answer_log(bool prepare, const char *namespace, const char *name,
+		const struct store_claim *claim, uint64_t started_us)
+{
+	double ms = (double)(clock_us() - started_us) / 1000.0;
+
+	if (claim->err.code < 0)
+		log_warn("claim refused", KV("call", "%s", prepare ? "prepare" : "unprepare"),
+			 KV("claim", "%s/%s", namespace, name), KV("uid", "%s", claim->uid),
+			 KV("kind", "%s", err_kind_name(claim->err.kind)),
+			 KV("err", "%s", claim->err.msg), KV("ms", "%.1f", ms));
+	else
+		log_info(prepare ? "claim prepared" : "claim unprepared",
+			 KV("claim", "%s/%s", namespace, name), KV("uid", "%s", claim->uid),
+			 KV("again", "%s", claim->kept ? "true" : "false"), KV("ms", "%.1f", ms));
 }

@@ -3,6 +3,7 @@
 #define TWINRAIL_PREPARE_ANSWER_H
 
 #include "prepare/record.h"
+#include "prepare/store.h"
 #include "rpc/dra.h"
 
 /*
@@ -12,5 +13,9 @@
  */
 void answer_prepared(struct dra_call *call, size_t i, const struct record *record,
 		     const char *driver);
+
+/* Log how a call for a claim of this name ended, and how long it took. */
+void answer_log(bool prepare, const char *namespace, const char *name,
+		const struct store_claim *claim, uint64_t started_us);
 
 #endif

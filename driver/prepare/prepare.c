@@ -155,24 +155,6 @@ static bool share_claim(const struct op *a, const struct op *b)
 
 /* ---- answers ---- */
 
-static void log_claim(const struct op *op, size_t i)
-{
-	const struct op_claim *c = &op->claims[i];
-	const char *verb = op->kind == OP_PREPARE ? "prepare" : "unprepare";
-	double ms = (double)(clock_us() - op->started_us) / 1000.0;
-
-	if (op->work[i].err.code < 0)
-		log_warn("claim refused", KV("call", "%s", verb),
-			 KV("claim", "%s/%s", c->namespace, c->name), KV("uid", "%s", c->uid),
-			 KV("kind", "%s", err_kind_name(op->work[i].err.kind)),
-			 KV("err", "%s", op->work[i].err.msg), KV("ms", "%.1f", ms));
-	else
-		log_info(op->kind == OP_PREPARE ? "claim prepared" : "claim unprepared",
-			 KV("claim", "%s/%s", c->namespace, c->name), KV("uid", "%s", c->uid),
-			 KV("again", "%s", op->work[i].kept ? "true" : "false"),
-			 KV("ms", "%.1f", ms));
-}
-
 /* Answer, forget the operation, start those that waited behind it. */
 static void op_finish(struct op *op)
 {
@@ -180,9 +162,10 @@ static void op_finish(struct op *op)
 	bool released = op->kind != OP_PREPARE;
 
 	for (size_t i = 0; i < op->n; i++) {
+		const struct op_claim *c = &op->claims[i];
 		struct store_claim *w = &op->work[i];
 
-		log_claim(op, i);
+		answer_log(op->kind == OP_PREPARE, c->namespace, c->name, w, op->started_us);
 		if (!op->call)
 			continue;
 		if (w->err.code < 0)
