@@ -162,7 +162,7 @@ struct hw_ip {
 	size_t n_routes, cap_routes;
 	struct hw_rule *rules;
 	size_t n_rules, cap_rules;
-	/* [0] IPv4, [1] IPv6: there are rules that struct hw_rule cannot tell, so they are not here */
+	/* [0] IPv4, [1] IPv6: there are rules that struct hw_rule cannot tell; they are not here */
 	bool partial_rules[2];
 	struct hw_neighbour *neighbours;
 	size_t n_neighbours, cap_neighbours;
@@ -191,8 +191,9 @@ struct hw_machine {
 	size_t n_warnings, cap_warnings;
 
 	/*
-	 * Parts (HW_PART_…) of which a list could not be read, or during which descriptors or memory
-	 * ran out: what is not here may be there all the same.  A list that does not exist is empty.
+	 * Parts (HW_PART_…) of which a list could not be read, or during which descriptors or
+	 * memory ran out: what is not here may be there all the same.  A list that does not exist
+	 * is empty.
 	 */
 	unsigned int incomplete;
 	unsigned int part; /* that is being read; 0 afterwards */

@@ -413,8 +413,8 @@ void topo_match_data_direct(struct builder *b)
 }
 
 /*
- * A VF whose PF is no NIC here (no RDMA device, or not in this virtual machine): its chip may be one
- * whose DMA comes from elsewhere.  The id of Mellanox' VFs is the same for all chips.
+ * A VF whose PF is no NIC here (no RDMA device, or not in this virtual machine): its chip may be
+ * one whose DMA comes from elsewhere.  The id of Mellanox' VFs is the same for all chips.
  */
 static bool is_vf_of_data_direct(const struct builder *b, size_t i)
 {

@@ -236,7 +236,7 @@ struct topo_options {
 	bool numa_lists; /* fill numa_nodes (needs DRAListTypeAttributes in the cluster) */
 	const char *node_name;
 	const char *nvlink_domain; /* ClusterUUID.CliqueID; NULL unknown */
-	/* The administrator's platform file (topo/platform.h), which goes before the shipped data. */
+	/* The administrator's platform file (topo/platform.h); goes before the shipped data. */
 	const struct platforms *platforms;
 	const char *platforms_error; /* why it is not in force; NULL: it is, or there is none */
 

@@ -23,7 +23,7 @@ bool topo_has_data_direct(const struct hw_machine *machine)
 
 bool topo_is_vf(const struct hw_pci *pci)
 {
-	/* As in the kernel's mlx5 driver: Connect-IB, ConnectX-4 to 6, all later ones, BlueField. */
+	/* As in the kernel's mlx5 driver: Connect-IB, ConnectX-4 to 6, all later, BlueField. */
 	static const unsigned int devices[] = { 0x1012, 0x1014, 0x1016, 0x1018,
 						0x101a, 0x101c, 0x101e, 0xa2d3 };
 
