@@ -209,8 +209,26 @@ static bool has_counters(const json_t *spec)
 
 /*
  * With its feature gate off the API server drops the values of a list, and calls an attribute
- * without value invalid; one that does not know lists does the same.
+ * without value invalid; one that does not know lists does the same.  Its message names then the
+ * attribute itself ("attributes[NAME]: "), not what is in it.
  */
+static bool lacks_list_values(const char *message, const json_t *sent)
+{
+	json_t *device, *value;
+	const char *key;
+	size_t i;
+
+	json_array_foreach(json_object_get(sent, "devices"), i, device)
+		json_object_foreach(json_object_get(device, "attributes"), key, value) {
+			_cleanup_free_ char *field = xasprintf("attributes[%s]: ", key);
+
+			if ((json_object_get(value, "ints") || json_object_get(value, "strings")) &&
+			    strstr(message, field))
+				return true;
+		}
+	return false;
+}
+
 static void leave_lists(struct publisher *p, const char *text)
 {
 	log_error("the API server takes no list attributes (feature gate DRAListTypeAttributes, "
@@ -279,8 +297,7 @@ static void write_failed(struct publisher *p, const struct kube_reply *reply, co
 
 	switch (err->kind) {
 	case ERR_INVALID:
-		if (!p->no_lists && strstr(err->msg, "attributes") &&
-		    devices_have_lists(json_object_get(sent, "devices"))) {
+		if (!p->no_lists && lacks_list_values(err->msg, sent)) {
 			leave_lists(p, err->msg);
 			return;
 		}

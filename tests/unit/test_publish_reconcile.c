@@ -760,6 +760,34 @@ static void test_lists_without_their_gate(void **state)
 	}
 }
 
+/* Another reason to refuse a slice with lists, also one that names attributes, is not the gate. */
+static void test_lists_refused_for_other_reasons(void **state)
+{
+	static const char *const texts[] = {
+		" spec.devices[0].attributes[dra.net/ifName].string: Too long: may not be more "
+		"than 64",
+		" spec.devices[0].attributes[resource.kubernetes.io/pcieRoot].strings[1]: Too long",
+		" spec.devices[0].attributes: Too many: 40: must have at most 32 items",
+		" admission webhook \"attributes.example.com\" denied the request: no attributes",
+	};
+	struct machine *m = list_machine(8);
+
+	(void)state;
+	server.on_commit = NULL;
+	set_machine(m);
+	run_for(1);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		server.refusal = texts[i];
+		server.fault = (struct fault){ "POST", 422, false, 1000 };
+		server_wipe();
+		run_for(400);
+		server.fault.times = 0;
+		run_for(400);
+		if (!stored_root("strings"))
+			fail_msg("no lists any more after \"%s\"", texts[i]);
+	}
+}
+
 static void test_other_dropped_fields_make_no_loop(void **state)
 {
 	struct machine *m = new_machine();
@@ -884,6 +912,7 @@ int main(void)
 		T(test_deleted_while_it_is_created),
 		T(test_dropped_counters),
 		T(test_lists_without_their_gate),
+		T(test_lists_refused_for_other_reasons),
 		T(test_other_dropped_fields_make_no_loop),
 		T(test_names_are_checked),
 		T(test_random_histories),

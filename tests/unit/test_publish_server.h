@@ -70,6 +70,7 @@ static struct {
 	bool drop_counters, drop_capacity;
 	bool drop_lists; /* without a word */
 	bool refuse_lists; /* as with the feature gate off: 422 */
+	const char *refusal; /* what a fault of 422 says */
 	void (*on_commit)(void);
 	json_t *log; /* ["POST", "PUT 00000-…", …] */
 	unsigned int n_lists, n_node_reads;
@@ -336,10 +337,11 @@ static void run_request(void)
 	else
 		err_set(&reply.err, kind_of(reply.status), EIO, "%s: HTTP %d%s", entry,
 			reply.status,
-			!faulty && reply.status == 422
-				? " spec.devices[0].attributes[resource.kubernetes.io/pcieRoot]: "
-				  "Invalid value: must specify one of: `int`, `bool`"
-				: "");
+			reply.status != 422 ? ""
+			: faulty	    ? server.refusal ? server.refusal : ""
+					    : " ResourceSlice.resource.k8s.io \"x\" is invalid: "
+					      "spec.devices[0].attributes[resource.kubernetes.io/pcieRoot]: "
+					      "Invalid value: \"\": must specify one of: `int`, `bool`");
 	server.request = NULL;
 	r->fn(&reply, r->data);
 	json_decref(answer);
