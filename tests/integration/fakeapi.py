@@ -729,6 +729,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/_fault" and self.command == "DELETE":
             api.clear_faults()
             self._answer(200, {})
+        elif path == "/_control" and (self.body or {}).get("op") == "down":
+            self._answer(200, {})  # first: all connections are cut, also this one
+            api.control(**self.body)
         elif path == "/_control" and self.command == "POST":
             api.control(**(self.body or {}))
             self._answer(200, {})
