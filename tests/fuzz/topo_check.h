@@ -150,6 +150,12 @@ static inline char *check_cards(const struct inventory *inv)
 	return wrong;
 }
 
+static inline bool may_be_best(const struct topo_nic *nic)
+{
+	return nic->role != ROLE_FRONTEND && nic->role != ROLE_STORAGE && !nic->withheld &&
+	       !nic->excluded && !nic->broken;
+}
+
 static inline char *check_pair(const struct inventory *inv, size_t gpu, size_t nic)
 {
 	const struct topo_pair *pair = inventory_pair(inv, gpu, nic);
@@ -160,6 +166,8 @@ static inline char *check_pair(const struct inventory *inv, size_t gpu, size_t n
 	UNLESS(pair && pair->gpu == (int)gpu && pair->nic == (int)nic, "%s, %s: not their pair", a,
 	       b);
 	UNLESS(!pair->best || pair->path != PATH_UNKNOWN, "%s, %s: best by an unknown path", a, b);
+	UNLESS(!pair->best || may_be_best(&inv->nics[nic]), "%s, %s: best, but not handed out", a,
+	       b);
 	UNLESS(!pair->best || inv->topology_class != CLASS_FLAT, "%s, %s: best on a flat machine",
 	       a, b);
 	UNLESS((pair->hops >= 0) == (pair->path <= PATH_PHB), "%s, %s: path %s with %d hops", a, b,

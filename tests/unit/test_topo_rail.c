@@ -420,7 +420,10 @@ static void test_rails_by_domain(void **state)
 		assert_int_equal(inv->nics[i].rail, i);
 		assert_string_equal(inv->nics[i].rail_source, "pci-domain");
 		assert_string_equal(inv->nics[i].role_source, "platform");
+		/* Which GPU is on which rail that order does not tell. */
+		assert_int_equal(inv->gpus[i].rail_group, TOPO_UNKNOWN);
 	}
+	assert_true(has_warning(inv, "best-unknown"));
 	assert_false(has_warning(inv, "rail-missing"));
 	inventory_unref(inv);
 
