@@ -425,6 +425,7 @@ static void assert_live_vpd(const struct hw_root *root, const char *bus_id, cons
 {
 	struct hw_machine *machine = xnew(struct hw_machine);
 
+	machine->part = HW_PART_PCI;
 	hw_read_pci(root, machine);
 	assert_string_or_null(pci_of(machine, bus_id)->vpd_sn, sn);
 	assert_int_equal(machine->n_warnings, warning != NULL);
@@ -513,6 +514,7 @@ static void test_vpd_of_broken(void **state)
 	(void)state;
 	memset(bytes, 0xff, sizeof(bytes));
 	assert_int_equal(file_write_atomic(config, bytes, sizeof(bytes), 0600, 0, &err), 0);
+	machine->part = HW_PART_PCI;
 	hw_read_pci(&root, machine);
 	assert_true(pci_of(machine, bus_id)->broken);
 	hw_free(machine);
