@@ -397,6 +397,7 @@ static bool parse_link(struct reader *r)
 	struct hw_netdev *netdev = (struct hw_netdev *)hw_find_netdev(r->machine, w->items[0]);
 	const char *kind = value_of(w, 1, "kind"), *master = value_of(w, 1, "master");
 	const char *lower = value_of(w, 1, "lower");
+	bool wanted = false; /* the word after "lower" */
 
 	if ((!kind && !master && !lower) || (kind && !is_name(kind)) ||
 	    (master && !is_name(master)) || (lower && !is_name(lower)))
@@ -407,10 +408,13 @@ static bool parse_link(struct reader *r)
 		netdev->kind = xstrdup_null(kind);
 	if (!netdev->master)
 		netdev->master = xstrdup_null(master);
-	for (size_t i = 1; i + 1 < w->n; i++)
-		if (streq(w->items[i], "lower") && is_name(w->items[i + 1]) &&
-		    !strlist_has(&netdev->lower, w->items[i + 1]))
-			strlist_add(&netdev->lower, w->items[i + 1]);
+	for (size_t i = 1; i < w->n; i++) {
+		bool key = streq(w->items[i], "lower");
+
+		if (wanted && is_name(w->items[i]) && !strlist_has(&netdev->lower, w->items[i]))
+			strlist_add(&netdev->lower, w->items[i]);
+		wanted = key;
+	}
 	return true;
 }
 
