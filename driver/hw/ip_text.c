@@ -390,32 +390,39 @@ static bool parse_neighbour(struct reader *r)
 	return true;
 }
 
+/* What follows each "lower"; false: one is no name. */
+static bool find_lower(const struct strlist *words, struct strlist *ret)
+{
+	for (size_t i = 1; i + 1 < words->n; i++) {
+		if (!streq(words->items[i], "lower"))
+			continue;
+		if (!is_name(words->items[i + 1]))
+			return false;
+		strlist_add(ret, words->items[i + 1]);
+	}
+	return true;
+}
+
 /* eth0 kind ipvlan master vrf0 lower eth1; a link that sysfs does not show says nothing */
 static bool parse_link(struct reader *r)
 {
 	const struct strlist *w = &r->words;
 	struct hw_netdev *netdev = (struct hw_netdev *)hw_find_netdev(r->machine, w->items[0]);
+	struct strlist lower = { 0 };
+	bool ok = find_lower(w, &lower);
 	const char *kind = value_of(w, 1, "kind"), *master = value_of(w, 1, "master");
-	const char *lower = value_of(w, 1, "lower");
-	bool wanted = false; /* the word after "lower" */
 
-	if ((!kind && !master && !lower) || (kind && !is_name(kind)) ||
-	    (master && !is_name(master)) || (lower && !is_name(lower)))
-		return false;
-	if (!netdev)
-		return true;
-	if (!netdev->kind)
+	ok = ok && (kind || master || lower.n) && (!kind || is_name(kind)) &&
+	     (!master || is_name(master));
+	if (ok && netdev && !netdev->kind)
 		netdev->kind = xstrdup_null(kind);
-	if (!netdev->master)
+	if (ok && netdev && !netdev->master)
 		netdev->master = xstrdup_null(master);
-	for (size_t i = 1; i < w->n; i++) {
-		bool key = streq(w->items[i], "lower");
-
-		if (wanted && is_name(w->items[i]) && !strlist_has(&netdev->lower, w->items[i]))
-			strlist_add(&netdev->lower, w->items[i]);
-		wanted = key;
-	}
-	return true;
+	for (size_t i = 0; ok && netdev && i < lower.n; i++)
+		if (!strlist_has(&netdev->lower, lower.items[i]))
+			strlist_add(&netdev->lower, lower.items[i]);
+	strlist_done(&lower);
+	return ok;
 }
 
 void hw_ip_parse(enum hw_ip_text which, const char *text, struct hw_machine *machine)
