@@ -73,6 +73,18 @@ static bool is_in_vrf(const struct hw_machine *machine, const char *name)
 	return master && master->kind && streq(master->kind, "vrf");
 }
 
+/* Also by halves, as some VPN clients do (0.0.0.0/1 and 128.0.0.0/1), or all that is global. */
+static bool is_default(const struct hw_route *route)
+{
+	const char *slash = route->destination ? strchr(route->destination, '/') : NULL;
+	unsigned int prefix;
+
+	if (!route->destination)
+		return true;
+	return slash && parse_uint(slash + 1, 128, &prefix) == 0 &&
+	       prefix <= (route->family == 4 ? 1 : 3);
+}
+
 /*
  * The links through which the node reaches the world: every default route counts, whatever its
  * metric.  The table of one rail, which only a rule for that rail's address leads to, does not.
@@ -84,7 +96,7 @@ static void set_default_routes(struct hw_machine *machine)
 	for (size_t i = 0; i < machine->ip.n_routes; i++) {
 		const struct hw_route *route = &machine->ip.routes[i];
 
-		if (route->destination || route->unusable || !route->netdev ||
+		if (!is_default(route) || route->unusable || !route->netdev ||
 		    streq(route->netdev, "lo") || strlist_has(ret, route->netdev))
 			continue;
 		if (is_asked_always(&machine->ip, route) || is_in_vrf(machine, route->netdev))

@@ -156,6 +156,11 @@ static size_t own_ports(const struct builder *b, const struct topo_nic *nic,
 	return more ? owns->n_uplinks : rdma->n_ports;
 }
 
+static bool is_link_layer(const char *text)
+{
+	return text && (streq(text, "Ethernet") || streq(text, "InfiniBand"));
+}
+
 static void add_ports(const struct builder *b, struct topo_nic *nic, const struct hw_rdma *rdma)
 {
 	nic->n_ports = own_ports(b, nic, rdma);
@@ -168,7 +173,9 @@ static void add_ports(const struct builder *b, struct topo_nic *nic, const struc
 			.port = from->port,
 			.state = xstrdup_null(from->state),
 			.phys_state = xstrdup_null(from->phys_state),
-			.link_layer = xstrdup_null(from->link_layer),
+			/* EFA has neither, and says "Unknown" or "Unspecified". */
+			.link_layer =
+				is_link_layer(from->link_layer) ? xstrdup(from->link_layer) : NULL,
 			.rate_gbps = from->rate_gbps,
 			.active_mtu = from->active_mtu,
 			.gids = xcalloc(from->n_gids, sizeof(*port->gids)),

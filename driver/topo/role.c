@@ -273,10 +273,16 @@ static void set_rail_roles(struct builder *b)
 	}
 }
 
-/* That it stands near a GPU proves nothing: the only NIC of a small machine does, too. */
+/*
+ * That it stands near a GPU proves nothing (the only NIC of a small machine does, too), nor does
+ * its place in an order: a name, or what somebody wrote of it, does.
+ */
 static bool is_surely_rail(const struct topo_nic *nic)
 {
-	return nic->role == ROLE_RAIL && nic->netdev && !streq(nic->role_source, "distance");
+	if (nic->role != ROLE_RAIL || !nic->netdev || streq(nic->role_source, "distance"))
+		return false;
+	return !nic->rail_source ||
+	       (!streq(nic->rail_source, "root-order") && !streq(nic->rail_source, "pci-domain"));
 }
 
 /*

@@ -255,6 +255,8 @@ static void test_default_routes(void **state)
 	assert_default("unreachable default dev lo\\n-6 unreachable default dev lo", "", "");
 	assert_default("default dev lo", "", "");
 	assert_default("unreachable default dev a", "", "");
+	assert_default("0.0.0.0/1 dev b\\n128.0.0.0/1 dev a\\n10.0.0.0/2 dev c", "", "a b");
+	assert_default("2000::/3 dev a\\nfc00::/7 dev b", "", "a");
 	/* the table of one rail, of a rule for all packets, of a VRF */
 	assert_default("default dev a table 101", "100: from 10.0.0.1 lookup 101", "");
 	assert_default("default dev a table 101", "100: from all iif b lookup 101", "");

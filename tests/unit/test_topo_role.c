@@ -152,6 +152,36 @@ static void test_own_nic_unknown(void **state)
 	strlist_done(&own);
 }
 
+/* Rails by the order of roots prove nothing about the node's own NIC; those by name do. */
+static void test_rails_before_own_nic(void **state)
+{
+	static const struct {
+		const char *prefix;
+		bool withheld;
+	} cases[] = { { "eth", true }, { "rdma", false } };
+
+	(void)state;
+	for (size_t c = 0; c < ARRAY_SIZE(cases); c++) {
+		struct inventory *inv;
+		struct buf b = { 0 };
+
+		for (unsigned int i = 0; i < 8; i++) {
+			_cleanup_free_ char *name = xasprintf("%s%u", cases[c].prefix, i);
+
+			add_group(&b, i);
+			add_group_gpu(&b, i, "04:00.0");
+			free(add_group_nic(&b, i, "03:00.0", 0x1021, name, NULL));
+		}
+		inv = build_machine(&b);
+		for (size_t i = 0; i < inv->n_nics; i++) {
+			assert_int_equal(inv->nics[i].rail, i);
+			assert_int_equal(inv->nics[i].withheld, cases[c].withheld);
+		}
+		assert_int_equal(has_warning(inv, "own-nic-unknown"), cases[c].withheld);
+		inventory_unref(inv);
+	}
+}
+
 /* A link of a bond without any address, the parent of a VLAN in a bridge; a macvlan is neither. */
 static void test_masters(void **state)
 {
@@ -518,6 +548,7 @@ int main(void)
 		cmocka_unit_test(test_roles),
 		cmocka_unit_test(test_nic_of_lost_gpu),
 		cmocka_unit_test(test_own_nic_unknown),
+		cmocka_unit_test(test_rails_before_own_nic),
 		cmocka_unit_test(test_masters),
 		cmocka_unit_test(test_frontend_card),
 		cmocka_unit_test(test_node_address),
