@@ -120,11 +120,13 @@ static char *why(const struct way *w)
 			   w->gpu->pcie_root ? w->gpu->pcie_root : "of this node");
 		break;
 	case PATH_NODE:
-		buf_printf(&out,
-			   "they are below different PCI roots (%s, %s) of NUMA node %d: traffic "
-			   "goes through the CPU",
-			   w->gpu->pcie_root ? w->gpu->pcie_root : "unknown",
-			   nic_root(w) ? nic_root(w) : "unknown", w->gpu->numa_node);
+		if (w->gpu->pcie_root && nic_root(w))
+			buf_printf(&out, "they are below different PCI roots (%s, %s)",
+				   w->gpu->pcie_root, nic_root(w));
+		else
+			buf_str(&out, "nothing in the PCI tree is common to both");
+		buf_printf(&out, " of NUMA node %d: traffic goes through the CPU",
+			   w->gpu->numa_node);
 		break;
 	case PATH_SYS:
 		buf_printf(&out,

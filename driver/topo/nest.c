@@ -133,6 +133,31 @@ struct nest *nest_build(const struct inventory *inv, bool all_bridges)
 	return top;
 }
 
+/* "4 GPUs", "1 GPU" */
+static void count(struct buf *out, const char *before, size_t n, const char *what)
+{
+	buf_printf(out, "%s%zu %s%s", before, n, what, n == 1 ? "" : "s");
+}
+
+char *nest_summary(const struct inventory *inv)
+{
+	struct buf out = { 0 };
+
+	count(&out, "", inv->n_gpus, "GPU");
+	count(&out, ", ", inv->n_nics, "NIC");
+	count(&out, ", ", inv->n_cards, "card");
+	count(&out, ", ", (size_t)inv->rail_count, "rail");
+	if (inv->topology_class != CLASS_UNKNOWN)
+		buf_printf(&out, ", topology %s", topo_class_name(inv->topology_class));
+	if (inv->platform)
+		buf_printf(&out, ", platform %s", inv->platform);
+	if (inv->nvlink_domain)
+		buf_printf(&out, ", NVLink domain %s", inv->nvlink_domain);
+	if (inv->virtual_machine)
+		buf_str(&out, ", virtual machine");
+	return buf_take(&out);
+}
+
 struct nest *nest_free(struct nest *nest)
 {
 	if (!nest)

@@ -35,4 +35,7 @@ bool nest_stands_alone(const struct inventory *inv, const struct topo_nic *nic);
 /* The NUMA node of all devices of a root; TOPO_UNKNOWN when they differ or it is not known. */
 int nest_root_numa(const struct inventory *inv, const char *root);
 
+/* "4 GPUs, 10 NICs, 5 cards, 8 rails, topology data-direct, platform gb300"; malloc'ed. */
+char *nest_summary(const struct inventory *inv);
+
 #endif

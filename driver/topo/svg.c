@@ -16,6 +16,7 @@ enum {
 	WIRE = 34, /* room for lines between GPUs and NICs */
 	PAGE = 1500, /* where rows of roots end */
 	MAX_LEGEND = 64, /* rails of the legend */
+	LEGEND = 88, /* width of a rail in the legend */
 	MAX_TEXT = 40, /* characters of a line of text; the rest is in the tool tip */
 };
 
@@ -94,23 +95,30 @@ static void add_line(struct box *box, char *text)
 
 /* --- what stands in the boxes --- */
 
+static void add_link(const struct topo_link *link, struct box *box)
+{
+	_cleanup_free_ char *text = topo_link_text(link);
+
+	if (text)
+		add_line(box, xasprintf("PCIe %s%s", text,
+					link->degraded == TRI_YES ? " degraded" : ""));
+}
+
 static void fill_gpu(const struct topo_gpu *gpu, struct box *box)
 {
-	_cleanup_free_ char *link = topo_link_text(&gpu->link);
-
 	add_line(box, xstrdup(gpu->name));
 	add_line(box, gpu->model ? xstrdup(gpu->model)
 				 : xasprintf("%s %04x", gpu->vendor, gpu->device_id));
 	if (gpu->rail_group >= 0)
 		add_line(box, xasprintf("rail group %d", gpu->rail_group));
-	if (link)
-		add_line(box, xasprintf("PCIe %s", link));
+	if (gpu->partition)
+		add_line(box, xasprintf("divided (%s)", gpu->partition));
+	add_link(&gpu->link, box);
 }
 
 static void fill_nic(const struct topo_nic *nic, struct box *box)
 {
 	const struct topo_port *port = nic->n_ports ? &nic->ports[0] : NULL;
-	_cleanup_free_ char *link = topo_link_text(&nic->link);
 	struct buf text = { 0 };
 
 	add_line(box, xstrdup(nic->name));
@@ -121,14 +129,17 @@ static void fill_nic(const struct topo_nic *nic, struct box *box)
 	if (nic->rail >= 0)
 		buf_printf(&text, "rail %d", nic->rail);
 	else
-		buf_str(&text, topo_role_name(nic->role));
+		buf_str(&text, nic->role == ROLE_RAIL	   ? "rail unknown"
+			       : nic->role == ROLE_UNKNOWN ? "role unknown"
+							   : topo_role_name(nic->role));
 	if (port && port->rate_gbps >= 0)
 		buf_printf(&text, " · %d Gb/s", port->rate_gbps);
+	if (port && port->state && !streq(port->state, "ACTIVE"))
+		buf_printf(&text, " · %s", port->state);
 	if (nic->num_vfs > 0)
 		buf_printf(&text, " · %d VFs", nic->num_vfs);
 	add_line(box, buf_take(&text));
-	if (link)
-		add_line(box, xasprintf("PCIe %s", link));
+	add_link(&nic->link, box);
 }
 
 static void fill_card(const struct inventory *inv, const struct topo_card *card, struct box *box)
@@ -243,15 +254,24 @@ static void centre_row(struct box *box, bool gpus)
 			box->children[i].x += (box->width - right) / 2;
 }
 
-/* Rows of roots; a row ends where the page does. */
+/* How long rows of roots are, so that all are about equally long. */
+static int row_width(const struct box *box)
+{
+	int total = 0;
+
+	for (size_t i = 0; i < box->n; i++)
+		total += box->children[i].width + 2 * PAD;
+	return total / (total / PAGE + 1);
+}
+
 static void place_roots(struct box *box)
 {
-	int x = PAD, y = PAD, tallest = 0;
+	int x = PAD, y = PAD, tallest = 0, width = row_width(box);
 
 	for (size_t i = 0; i < box->n; i++) {
 		struct box *child = &box->children[i];
 
-		if (x > PAD && x + child->width + PAD > PAGE) {
+		if (x > PAD && (x + child->width / 2 > width || x + child->width + PAD > PAGE)) {
 			x = PAD;
 			y += tallest + 2 * PAD;
 			tallest = 0;
@@ -421,33 +441,40 @@ static void draw_pairs(const struct svg *s)
 	}
 }
 
-static char *heading(const struct inventory *inv)
+static bool is_alike(const struct topo_warning *a, const struct topo_warning *b)
 {
-	struct buf text = { 0 };
-
-	buf_printf(&text, "%s: %zu GPUs, %zu NICs, %zu cards, %d rails",
-		   inv->node_name ? inv->node_name : "node", inv->n_gpus, inv->n_nics, inv->n_cards,
-		   inv->rail_count);
-	if (inv->topology_class != CLASS_UNKNOWN)
-		buf_printf(&text, ", topology %s", topo_class_name(inv->topology_class));
-	if (inv->platform)
-		buf_printf(&text, ", platform %s", inv->platform);
-	return buf_take(&text);
+	return streq(a->code, b->code) && streq(a->message, b->message);
 }
 
-/* All of them; those about a device that is drawn are in its tool tip, too. */
-static void draw_warnings(const struct svg *s, int y)
+/* The same, said of many, is one line: their tool tips have it, too. */
+static struct strlist warning_lines(const struct inventory *inv)
 {
-	for (size_t i = 0; i < s->inv->n_warnings; i++) {
-		const struct topo_warning *w = &s->inv->warnings[i];
+	struct strlist lines = { 0 };
 
-		buf_printf(s->out, "<text class=\"warning\" x=\"%d\" y=\"%d\">⚠ ", PAD,
+	for (size_t i = 0; i < inv->n_warnings; i++) {
+		const struct topo_warning *w = &inv->warnings[i];
+		size_t before = 0, others = 0;
+
+		for (size_t k = 0; k < inv->n_warnings; k++) {
+			before += k < i && is_alike(&inv->warnings[k], w);
+			others += k > i && is_alike(&inv->warnings[k], w);
+		}
+		if (before)
+			continue;
+		strlist_take(&lines,
+			     others ? xasprintf("⚠ %s: %s and %zu more: %s", w->code, w->object,
+						others, w->message)
+				    : xasprintf("⚠ %s: %s: %s", w->code, w->object, w->message));
+	}
+	return lines;
+}
+
+static void draw_warnings(const struct svg *s, const struct strlist *lines, int y)
+{
+	for (size_t i = 0; i < lines->n; i++) {
+		buf_printf(s->out, "<text class=\"warning\" x=\"%d\" y=\"%d\">", PAD,
 			   y + (int)i * LINE);
-		escape(s->out, w->code);
-		buf_str(s->out, ": ");
-		escape(s->out, w->object);
-		buf_str(s->out, ": ");
-		escape(s->out, w->message);
+		escape(s->out, lines->items[i]);
 		buf_str(s->out, "</text>\n");
 	}
 }
@@ -461,6 +488,11 @@ static bool has_rail(const struct inventory *inv, int rail)
 }
 
 /* The rails that are there, of which some between them may be missing. */
+static int legend_width(const struct inventory *inv)
+{
+	return (inv->rail_count < MAX_LEGEND ? inv->rail_count : MAX_LEGEND) * LEGEND + 2 * PAD;
+}
+
 static void draw_legend(const struct svg *s, int y)
 {
 	int x = PAD, n = 0, highest = -1;
@@ -475,12 +507,12 @@ static void draw_legend(const struct svg *s, int y)
 			   "<rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" fill=\"%s\"/>"
 			   "<text x=\"%d\" y=\"%d\">rail %d</text>\n",
 			   x, y - 10, rail_colour(rail), x + 16, y, rail);
-		x += 16 + 9 * CHAR;
+		x += LEGEND;
 	}
 	buf_printf(s->out,
-		   "<text x=\"%d\" y=\"%d\">lines: best NICs of a GPU; dashed: not below one "
+		   "<text x=\"%d\" y=\"%d\">lines: best NICs of a GPU; dashed lines: not below one "
 		   "switch</text>\n",
-		   x, y);
+		   PAD, y + LINE);
 }
 
 char *topo_to_svg(const struct inventory *inv)
@@ -495,37 +527,39 @@ char *topo_to_svg(const struct inventory *inv)
 		"line{stroke-width:2.5;opacity:.85}";
 	_cleanup_free_ const struct box **gpus = xcalloc(inv->n_gpus, sizeof(struct box *));
 	_cleanup_free_ const struct box **nics = xcalloc(inv->n_nics, sizeof(struct box *));
-	_cleanup_free_ char *head = heading(inv);
+	_cleanup_free_ char *summary = nest_summary(inv);
+	_cleanup_free_ char *head =
+		xasprintf("%s: %s", inv->node_name ? inv->node_name : "node", summary);
 	struct nest *top = nest_build(inv, false);
 	struct buf out = { 0 };
 	struct svg s = { inv, gpus, nics, &out };
+	struct strlist warnings = warning_lines(inv);
 	struct box page;
-	int y, width;
+	int y, width, height;
 
 	lay_out(inv, top, &page);
 	shift(&page, 0, 3 * LINE);
-	y = page.y + page.height + 2 * LINE;
-	width = max(max(page.width, text_length(head) * 10), 700) + PAD;
-	for (size_t i = 0; i < inv->n_warnings; i++)
-		width = max(width, (text_length(inv->warnings[i].code) +
-				    text_length(inv->warnings[i].object) +
-				    text_length(inv->warnings[i].message) + 8) *
-					   CHAR);
+	y = page.y + page.height + 3 * LINE;
+	width = max(max(page.width, text_length(head) * 10), 500) + PAD;
+	width = max(width, legend_width(inv));
+	for (size_t i = 0; i < warnings.n; i++)
+		width = max(width, (text_length(warnings.items[i]) + 2) * CHAR);
+	height = y + (int)warnings.n * LINE + LINE;
 	buf_printf(&out,
 		   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
 		   "viewBox=\"0 0 %d %d\">\n<style>%s</style>\n"
 		   "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
 		   "<text class=\"title\" x=\"%d\" y=\"%d\">",
-		   width, y + (int)inv->n_warnings * LINE + LINE, width,
-		   y + (int)inv->n_warnings * LINE + LINE, style, PAD, 2 * LINE);
+		   width, height, width, height, style, PAD, 2 * LINE);
 	escape(&out, head);
 	buf_str(&out, "</text>\n");
 	draw(&s, &page);
 	draw_pairs(&s);
-	draw_legend(&s, y - LINE);
-	draw_warnings(&s, y + LINE / 2);
+	draw_legend(&s, y - 2 * LINE);
+	draw_warnings(&s, &warnings, y + LINE / 2);
 	buf_str(&out, "</svg>\n");
 	box_done(&page);
 	nest_free(top);
+	strlist_done(&warnings);
 	return buf_take(&out);
 }

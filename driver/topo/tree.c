@@ -341,29 +341,12 @@ static void print(struct tree *t, const struct nest *nest, const char *indent)
 
 /* --- the whole --- */
 
-/* "4 GPUs", "1 GPU" */
-static void count(struct buf *out, const char *before, size_t n, const char *what)
-{
-	buf_printf(out, "%s%zu %s%s", before, n, what, n == 1 ? "" : "s");
-}
-
 static void print_head(const struct tree *t, struct buf *out)
 {
-	const struct inventory *inv = t->inv;
+	_cleanup_free_ char *summary = nest_summary(t->inv);
 
-	buf_printf(out, "%s%s%s", paint(t, BOLD), inv->node_name ? inv->node_name : "node",
-		   paint(t, PLAIN));
-	count(out, ": ", inv->n_gpus, "GPU");
-	count(out, ", ", inv->n_nics, "NIC");
-	count(out, ", ", inv->n_cards, "card");
-	count(out, ", ", (size_t)inv->rail_count, "rail");
-	if (inv->topology_class != CLASS_UNKNOWN)
-		buf_printf(out, ", topology %s", topo_class_name(inv->topology_class));
-	if (inv->platform)
-		buf_printf(out, ", platform %s", inv->platform);
-	if (inv->nvlink_domain)
-		buf_printf(out, ", NVLink domain %s", inv->nvlink_domain);
-	buf_printf(out, "%s\n", inv->virtual_machine ? ", virtual machine" : "");
+	buf_printf(out, "%s%s%s: %s\n", paint(t, BOLD),
+		   t->inv->node_name ? t->inv->node_name : "node", paint(t, PLAIN), summary);
 }
 
 /* What stands beside no object; what is said of many, once with their names. */
