@@ -92,8 +92,8 @@ static void add_link(const char *dir, const char *path, const char *target)
 	assert_int_equal(symlink(target, full), 0);
 }
 
-/* A link through a link leads out of a tree that others made although its text does not. */
-static void test_links_stay_below_the_root(void **state)
+/* Of the test proper: skip() leaves without freeing anything. */
+static void check_links_stay_below_the_root(void)
 {
 	char *dir = unpack("x/y/z/\nsys/class/dmi/id/\nsys/bus/\n");
 	_cleanup_free_ char *proc = xasprintf("%s/proc/sys/kernel", dir);
@@ -101,9 +101,6 @@ static void test_links_stay_below_the_root(void **state)
 	struct hw_machine *machine = NULL;
 	struct err err;
 
-	(void)state;
-	if (syscall(SYS_openat2, -1, "", NULL, 0) < 0 && (errno == ENOSYS || errno == EPERM))
-		skip();
 	add_link(dir, "x/y/z/up", "../../..");
 	add_link(dir, "sys/class/dmi/id/sys_vendor",
 		 "../../../../x/y/z/up/../../../proc/sys/kernel/ostype");
@@ -118,6 +115,15 @@ static void test_links_stay_below_the_root(void **state)
 	assert_string_equal(machine->dmi_vendor, "inside");
 	hw_free(machine);
 	remove_tree(dir);
+}
+
+/* A link through a link leads out of a tree that others made although its text does not. */
+static void test_links_stay_below_the_root(void **state)
+{
+	(void)state;
+	if (syscall(SYS_openat2, -1, "", NULL, 0) < 0 && (errno == ENOSYS || errno == EPERM))
+		skip();
+	check_links_stay_below_the_root();
 }
 
 static void test_pci(void **state)
