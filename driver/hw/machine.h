@@ -207,6 +207,13 @@ struct hw_machine {
 	bool nvidia_open; /* the open kernel modules, which can hand out dma-bufs */
 };
 
+/* Free what a netdev or an RDMA device owns, not the struct itself. */
+void hw_netdev_done(struct hw_netdev *netdev);
+void hw_rdma_done(struct hw_rdma *rdma);
+
+/* A ConnectX-8's DMA function. */
+bool hw_is_data_direct(const struct hw_pci *pci);
+
 /* Find by PCI address or name in O(log n); NULL when it is not there. */
 const struct hw_pci *hw_find_pci(const struct hw_machine *machine, const char *bus_id);
 const struct hw_netdev *hw_find_netdev(const struct hw_machine *machine, const char *name);

@@ -93,7 +93,7 @@ static void fill_netdev(struct hw_dir *dir, const struct hw_machine *machine,
 		read_lower(dir, netdev);
 }
 
-static void netdev_done(struct hw_netdev *netdev)
+void hw_netdev_done(struct hw_netdev *netdev)
 {
 	free(netdev->name);
 	free(netdev->bus_id);
@@ -134,7 +134,7 @@ static void read_netdev(struct hw_dir *list, const char *name, struct hw_machine
 	netdev.name = xstrdup(name);
 	fill_netdev(&dir, machine, &netdev);
 	if (dir.missed && hw_dir_gone(&dir))
-		netdev_done(&netdev);
+		hw_netdev_done(&netdev);
 	else
 		*array_push(machine->netdevs, machine->n_netdevs, machine->cap_netdevs) = netdev;
 }
@@ -164,7 +164,7 @@ void hw_read_net(const struct hw_root *root, struct hw_machine *machine)
 void hw_clear_net(struct hw_machine *machine)
 {
 	for (size_t i = 0; i < machine->n_netdevs; i++)
-		netdev_done(&machine->netdevs[i]);
+		hw_netdev_done(&machine->netdevs[i]);
 	free(machine->netdevs);
 	machine->netdevs = NULL;
 	machine->n_netdevs = machine->cap_netdevs = 0;

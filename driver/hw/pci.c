@@ -29,7 +29,7 @@ static bool is_bridge(const struct hw_pci *pci)
 }
 
 /* The DMA function of a ConnectX-8. */
-static bool is_data_direct(const struct hw_pci *pci)
+bool hw_is_data_direct(const struct hw_pci *pci)
 {
 	return pci->vendor == 0x15b3 && pci->device == 0x2100;
 }
@@ -39,7 +39,7 @@ static bool is_device(const struct hw_pci *pci)
 {
 	unsigned int base = pci->class >> 16;
 
-	return base == 0x02 || base == 0x03 || base == 0x12 || is_data_direct(pci);
+	return base == 0x02 || base == 0x03 || base == 0x12 || hw_is_data_direct(pci);
 }
 
 /*
@@ -250,7 +250,7 @@ static void read_device(struct hw_dir *dir, struct hw_machine *machine, struct h
 		.max_width = read_width(dir, "max_link_width"),
 	};
 	read_config(dir, machine, pci, scan);
-	if (!is_bridge(pci) && !is_data_direct(pci)) {
+	if (!is_bridge(pci) && !hw_is_data_direct(pci)) {
 		pci->num_vfs = hw_dir_int(dir, "sriov_numvfs", 0);
 		pci->total_vfs = hw_dir_int(dir, "sriov_totalvfs", 0);
 		if (pci->num_vfs < 0)
@@ -259,7 +259,7 @@ static void read_device(struct hw_dir *dir, struct hw_machine *machine, struct h
 			pci->total_vfs = 0;
 	}
 	/* Network controllers, and the Data Direct functions of ConnectX-8. */
-	if (pci->class >> 16 == 0x02 || is_data_direct(pci))
+	if (pci->class >> 16 == 0x02 || hw_is_data_direct(pci))
 		read_vpd(dir, machine, pci, scan);
 }
 

@@ -205,7 +205,7 @@ static void fill_vf(struct hw_dir *dir, const struct hw_rdma *pf, bool gids, str
 		read_ports(dir, gids, rdma);
 }
 
-static void rdma_done(struct hw_rdma *rdma)
+void hw_rdma_done(struct hw_rdma *rdma)
 {
 	for (size_t i = 0; i < rdma->n_ports; i++) {
 		struct hw_rdma_port *port = &rdma->ports[i];
@@ -258,7 +258,7 @@ static void read_device(const struct hw_dir *list, const struct found *found,
 	if (r < 0 && hw_dir_has(list, found->name))
 		hw_warn(machine, "rdma-device-unreadable", found->name,
 			"the RDMA device is left out: %s", strerror(-r));
-	rdma_done(&rdma);
+	hw_rdma_done(&rdma);
 }
 
 static int cmp_bus_id(const void *a, const void *b)
@@ -513,7 +513,7 @@ void hw_read_rdma(const struct hw_root *root, struct hw_machine *machine)
 void hw_clear_rdma(struct hw_machine *machine)
 {
 	for (size_t i = 0; i < machine->n_rdma; i++)
-		rdma_done(&machine->rdma[i]);
+		hw_rdma_done(&machine->rdma[i]);
 	free(machine->rdma);
 	machine->rdma = NULL;
 	machine->n_rdma = machine->cap_rdma = 0;

@@ -347,11 +347,6 @@ void topo_add_cards(struct builder *b)
 	check_data_direct(b);
 }
 
-static bool is_data_direct(const struct hw_pci *pci)
-{
-	return pci->vendor == VENDOR_MELLANOX && pci->device == 0x2100;
-}
-
 /* The last of the *ret_n Data Direct functions with this V3; NULL: none. */
 static const struct hw_pci *find_by_v3(const struct hw_machine *machine, const char *v3,
 				       size_t *ret_n)
@@ -362,7 +357,7 @@ static const struct hw_pci *find_by_v3(const struct hw_machine *machine, const c
 	for (size_t i = 0; v3 && i < machine->n_pci; i++) {
 		const struct hw_pci *pci = &machine->pci[i];
 
-		if (!is_data_direct(pci) || !streq_null(pci->vpd_v3, v3))
+		if (!hw_is_data_direct(pci) || !streq_null(pci->vpd_v3, v3))
 			continue;
 		found = pci;
 		++*ret_n;
@@ -376,7 +371,7 @@ static const struct hw_pci *told_by_verbs(const struct builder *b, size_t nic)
 	const char *bus_id = b->nics[nic].rdma->data_direct;
 	const struct hw_pci *pci = bus_id ? hw_find_pci(b->machine, bus_id) : NULL;
 
-	return pci && is_data_direct(pci) ? pci : NULL;
+	return pci && hw_is_data_direct(pci) ? pci : NULL;
 }
 
 /* Vital product data tells it; where that does not, the verbs library. */

@@ -52,9 +52,9 @@ struct seen {
 static void devices_done(struct devices *d)
 {
 	for (size_t i = 0; i < d->n_netdevs; i++)
-		facts_netdev_done(&d->netdevs[i]);
+		hw_netdev_done(&d->netdevs[i]);
 	for (size_t i = 0; i < d->n_rdma; i++)
-		facts_rdma_done(&d->rdma[i]);
+		hw_rdma_done(&d->rdma[i]);
 	free(d->netdevs);
 	free(d->rdma);
 	*d = (struct devices){ 0 };

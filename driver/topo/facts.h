@@ -59,7 +59,5 @@ json_t *facts_rdma_to_json(const struct hw_rdma *rdma);
 /* False: malformed; *ret is as before.  The caller frees the members. */
 bool facts_netdev_from_json(const json_t *object, struct hw_netdev *ret);
 bool facts_rdma_from_json(const json_t *object, struct hw_rdma *ret);
-void facts_netdev_done(struct hw_netdev *netdev);
-void facts_rdma_done(struct hw_rdma *rdma);
 
 #endif

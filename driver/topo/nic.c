@@ -16,7 +16,7 @@ bool topo_may_have_data_direct(const struct topo_nic *nic)
 bool topo_has_data_direct(const struct hw_machine *machine)
 {
 	for (size_t i = 0; i < machine->n_pci; i++)
-		if (machine->pci[i].vendor == VENDOR_MELLANOX && machine->pci[i].device == 0x2100)
+		if (hw_is_data_direct(&machine->pci[i]))
 			return true;
 	return false;
 }

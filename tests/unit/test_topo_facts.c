@@ -412,8 +412,8 @@ static void test_round_trip(void **state)
 	assert_true(facts_rdma_from_json(c, &rdma2));
 	d = facts_rdma_to_json(&rdma2);
 	assert_true(json_equal(c, d));
-	facts_netdev_done(&netdev2);
-	facts_rdma_done(&rdma2);
+	hw_netdev_done(&netdev2);
+	hw_rdma_done(&rdma2);
 	strlist_done(&netdev.lower);
 }
 
