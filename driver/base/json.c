@@ -117,6 +117,12 @@ void json_set_int(json_t *object, const char *key, long long value)
 	json_set(object, key, json_new_int(value));
 }
 
+void json_set_known(json_t *object, const char *key, int value)
+{
+	if (value != -1)
+		json_set_int(object, key, value);
+}
+
 void json_set_bool(json_t *object, const char *key, bool value)
 {
 	json_set(object, key, json_boolean(value));

@@ -44,6 +44,7 @@ void json_add(json_t *array, json_t *value);
 /* The same with json_new_*(); a NULL string sets no member (an unknown fact is absent). */
 void json_set_string(json_t *object, const char *key, const char *value);
 void json_set_int(json_t *object, const char *key, long long value);
+void json_set_known(json_t *object, const char *key, int value); /* -1 is unknown: no member */
 void json_set_bool(json_t *object, const char *key, bool value);
 void json_add_string(json_t *array, const char *value);
 

@@ -8,12 +8,6 @@
 #define MAX_GIDS 1024
 #define MAX_LOWER 4096
 
-static void set_known(json_t *object, const char *key, int value)
-{
-	if (value != HW_UNKNOWN)
-		json_set_int(object, key, value);
-}
-
 json_t *facts_netdev_to_json(const struct hw_netdev *netdev)
 {
 	json_t *o = json_new_object(), *lower = json_new_array();
@@ -26,12 +20,12 @@ json_t *facts_netdev_to_json(const struct hw_netdev *netdev)
 	json_set_string(o, "physPortName", netdev->phys_port_name);
 	json_set_string(o, "kind", netdev->kind);
 	json_set_string(o, "master", netdev->master);
-	set_known(o, "type", netdev->type);
-	set_known(o, "ifindex", netdev->ifindex);
-	set_known(o, "mtu", netdev->mtu);
-	set_known(o, "speedMbps", netdev->speed_mbps);
-	set_known(o, "carrier", netdev->carrier);
-	set_known(o, "devPort", netdev->dev_port);
+	json_set_known(o, "type", netdev->type);
+	json_set_known(o, "ifindex", netdev->ifindex);
+	json_set_known(o, "mtu", netdev->mtu);
+	json_set_known(o, "speedMbps", netdev->speed_mbps);
+	json_set_known(o, "carrier", netdev->carrier);
+	json_set_known(o, "devPort", netdev->dev_port);
 	for (size_t i = 0; i < netdev->lower.n; i++)
 		json_add_string(lower, netdev->lower.items[i]);
 	json_set(o, "lower", lower);
@@ -46,10 +40,10 @@ static json_t *port_to_json(const struct hw_rdma_port *port)
 	json_set_string(o, "state", port->state);
 	json_set_string(o, "physState", port->phys_state);
 	json_set_string(o, "linkLayer", port->link_layer);
-	set_known(o, "rateGbps", port->rate_gbps);
-	set_known(o, "lid", port->lid);
-	set_known(o, "smLid", port->sm_lid);
-	set_known(o, "activeMtu", port->active_mtu);
+	json_set_known(o, "rateGbps", port->rate_gbps);
+	json_set_known(o, "lid", port->lid);
+	json_set_known(o, "smLid", port->sm_lid);
+	json_set_known(o, "activeMtu", port->active_mtu);
 	for (size_t i = 0; i < port->n_gids; i++) {
 		json_t *gid = json_new_object();
 
@@ -77,8 +71,8 @@ json_t *facts_rdma_to_json(const struct hw_rdma *rdma)
 	json_set_string(o, "hcaType", rdma->hca_type);
 	json_set_string(o, "dataDirect", rdma->data_direct);
 	json_set_string(o, "uverbs", rdma->uverbs);
-	set_known(o, "uverbsMajor", rdma->uverbs_major);
-	set_known(o, "uverbsMinor", rdma->uverbs_minor);
+	json_set_known(o, "uverbsMajor", rdma->uverbs_major);
+	json_set_known(o, "uverbsMinor", rdma->uverbs_minor);
 	for (size_t i = 0; i < rdma->n_ports; i++)
 		json_add(ports, port_to_json(&rdma->ports[i]));
 	json_set(o, "ports", ports);
@@ -189,47 +183,4 @@ bool facts_rdma_from_json(const json_t *object, struct hw_rdma *ret)
 		get_gids(json_object_get(v, "gids"), port);
 	}
 	return true;
-}
-
-void facts_netdev_done(struct hw_netdev *netdev)
-{
-	free(netdev->name);
-	free(netdev->bus_id);
-	free(netdev->sf_parent);
-	free(netdev->oper_state);
-	free(netdev->phys_switch_id);
-	free(netdev->phys_port_name);
-	free(netdev->kind);
-	free(netdev->master);
-	strlist_done(&netdev->lower);
-}
-
-static void port_done(struct hw_rdma_port *port)
-{
-	for (size_t i = 0; i < port->n_gids; i++) {
-		free(port->gids[i].gid);
-		free(port->gids[i].type);
-		free(port->gids[i].netdev);
-	}
-	free(port->gids);
-	free(port->state);
-	free(port->phys_state);
-	free(port->link_layer);
-}
-
-void facts_rdma_done(struct hw_rdma *rdma)
-{
-	for (size_t i = 0; i < rdma->n_ports; i++)
-		port_done(&rdma->ports[i]);
-	free(rdma->ports);
-	free(rdma->name);
-	free(rdma->bus_id);
-	free(rdma->sf_parent);
-	free(rdma->node_guid);
-	free(rdma->sys_image_guid);
-	free(rdma->fw_ver);
-	free(rdma->board_id);
-	free(rdma->hca_type);
-	free(rdma->data_direct);
-	free(rdma->uverbs);
 }

@@ -153,6 +153,29 @@ const struct topo_pair *inventory_pair(const struct inventory *inv, size_t gpu, 
 	return &inv->pairs[gpu * inv->n_nics + nic];
 }
 
+bool inventory_has_rail(const struct inventory *inv, int rail)
+{
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (inv->nics[i].rail == rail)
+			return true;
+	return false;
+}
+
+int inventory_highest_rail(const struct inventory *inv)
+{
+	int highest = TOPO_UNKNOWN;
+
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (inv->nics[i].rail > highest)
+			highest = inv->nics[i].rail;
+	return highest;
+}
+
+bool topo_warnings_alike(const struct topo_warning *a, const struct topo_warning *b)
+{
+	return streq(a->code, b->code) && streq(a->message, b->message);
+}
+
 const char *topo_role_name(enum topo_role role)
 {
 	static const char *const names[] = { "unknown", "rail", "frontend", "storage" };

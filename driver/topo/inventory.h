@@ -218,6 +218,12 @@ const struct topo_pair *inventory_pair(const struct inventory *inv, size_t gpu, 
 /* The node itself uses the NIC: a frontend, but for those that only the platform file calls so. */
 bool topo_is_own(const struct topo_nic *nic);
 
+bool inventory_has_rail(const struct inventory *inv, int rail);
+int inventory_highest_rail(const struct inventory *inv); /* TOPO_UNKNOWN: no NIC has one */
+
+/* They say the same of two objects. */
+bool topo_warnings_alike(const struct topo_warning *a, const struct topo_warning *b);
+
 /* The stable words of docs/design.md: "rail", "PIX", "supported", "data-direct". */
 const char *topo_role_name(enum topo_role role);
 const char *topo_class_name(enum topo_class class);

@@ -5,12 +5,6 @@
 #include "base/str.h"
 #include "topo/output.h"
 
-static void set_known(json_t *object, const char *key, int value)
-{
-	if (value != TOPO_UNKNOWN)
-		json_set_int(object, key, value);
-}
-
 static void set_hex(json_t *object, const char *key, unsigned int value)
 {
 	_cleanup_free_ char *text = xasprintf("%04x", value);
@@ -113,19 +107,19 @@ static json_t *gpu_json(const struct topo_gpu *gpu)
 	set_hex(o, "deviceID", gpu->device_id);
 	json_set_string(o, "model", gpu->model);
 	json_set_string(o, "uuid", gpu->uuid);
-	set_known(o, "minor", gpu->minor);
-	set_known(o, "numaNode", gpu->numa_node);
+	json_set_known(o, "minor", gpu->minor);
+	json_set_known(o, "numaNode", gpu->numa_node);
 	set_numbers(o, "numaNodes", gpu->numa_nodes, gpu->n_numa_nodes);
 	json_set_string(o, "pcieRoot", gpu->pcie_root);
 	json_set_string(o, "pcieSwitch", gpu->pcie_switch);
 	set_bridges(o, gpu->bridges, gpu->n_bridges);
 	set_link(o, &gpu->link);
-	set_known(o, "iommuGroup", gpu->iommu_group);
+	json_set_known(o, "iommuGroup", gpu->iommu_group);
 	json_set_string(o, "driverVersion", gpu->driver_version);
 	json_set_string(o, "gdr", gpu->gdr);
 	json_set_string(o, "partition", gpu->partition);
-	set_known(o, "partitions", gpu->n_partitions);
-	set_known(o, "railGroup", gpu->rail_group);
+	json_set_known(o, "partitions", gpu->n_partitions);
+	json_set_known(o, "railGroup", gpu->rail_group);
 	return o;
 }
 
@@ -137,8 +131,8 @@ static json_t *port_json(const struct topo_port *port)
 	json_set_string(o, "state", port->state);
 	json_set_string(o, "physState", port->phys_state);
 	json_set_string(o, "linkLayer", port->link_layer);
-	set_known(o, "rateGbps", port->rate_gbps);
-	set_known(o, "activeMtu", port->active_mtu);
+	json_set_known(o, "rateGbps", port->rate_gbps);
+	json_set_known(o, "activeMtu", port->active_mtu);
 	for (size_t i = 0; i < port->n_gids; i++) {
 		json_t *gid = json_new_object();
 
@@ -149,7 +143,7 @@ static json_t *port_json(const struct topo_port *port)
 		json_add(gids, gid);
 	}
 	json_set(o, "gids", gids);
-	set_known(o, "gidIndex", port->gid_index);
+	json_set_known(o, "gidIndex", port->gid_index);
 	return o;
 }
 
@@ -186,17 +180,17 @@ static json_t *nic_json(const struct inventory *inv, const struct topo_nic *nic)
 	json_set_string(o, "roleSource", nic->role_source);
 	if (nic->excluded)
 		json_set_bool(o, "excluded", true);
-	set_known(o, "rail", nic->rail);
-	set_known(o, "railGroup", nic->rail_group);
+	json_set_known(o, "rail", nic->rail);
+	json_set_known(o, "railGroup", nic->rail_group);
 	json_set_string(o, "railSource", nic->rail_source);
 	set_tri(o, "railRouted", nic->rail_routed);
 	json_set_string(o, "cardId", nic->card >= 0 ? inv->cards[nic->card].id : NULL);
-	set_known(o, "pfIndex", nic->pf_index);
-	set_known(o, "pfCount", nic->pf_count);
+	json_set_known(o, "pfIndex", nic->pf_index);
+	json_set_known(o, "pfCount", nic->pf_count);
 	json_set_bool(o, "standalone", nic->standalone);
 	json_set_bool(o, "isVF", nic->is_vf);
 	json_set_string(o, "pfBusID", nic->pf_bus_id);
-	set_known(o, "numaNode", nic->numa_node);
+	json_set_known(o, "numaNode", nic->numa_node);
 	set_numbers(o, "numaNodes", nic->numa_nodes, nic->n_numa_nodes);
 	json_set_string(o, "pcieRoot", nic->pcie_root);
 	json_set_string(o, "functionPcieRoot", nic->function_pcie_root);
@@ -204,7 +198,7 @@ static json_t *nic_json(const struct inventory *inv, const struct topo_nic *nic)
 	json_set_string(o, "pcieSwitch", nic->pcie_switch);
 	set_bridges(o, nic->bridges, nic->n_bridges);
 	set_link(o, &nic->link);
-	set_known(o, "iommuGroup", nic->iommu_group);
+	json_set_known(o, "iommuGroup", nic->iommu_group);
 	json_set_string(o, "hairpin", tri_name(nic->hairpin));
 	json_set_string(o, "hairpinSource", nic->hairpin_source);
 	json_set_string(o, "crossRail", tri_name(nic->cross_rail));
@@ -248,29 +242,11 @@ static json_t *pair_json(const struct inventory *inv, const struct topo_pair *pa
 	json_set_string(o, "gpu", inv->gpus[pair->gpu].name);
 	json_set_string(o, "nic", inv->nics[pair->nic].name);
 	json_set_string(o, "path", path_class_name(pair->path));
-	set_known(o, "hops", pair->hops);
+	json_set_known(o, "hops", pair->hops);
 	json_set_string(o, "via", pair->via_data_direct ? "data-direct" : "function");
 	json_set_bool(o, "best", pair->best);
 	set_tri(o, "acsRedirect", pair->acs_redirect);
 	return o;
-}
-
-static bool has_rail(const struct inventory *inv, int rail)
-{
-	for (size_t i = 0; i < inv->n_nics; i++)
-		if (inv->nics[i].rail == rail)
-			return true;
-	return false;
-}
-
-static int highest_rail(const struct inventory *inv)
-{
-	int highest = TOPO_UNKNOWN;
-
-	for (size_t i = 0; i < inv->n_nics; i++)
-		if (inv->nics[i].rail > highest)
-			highest = inv->nics[i].rail;
-	return highest;
 }
 
 static json_t *rail_json(const struct inventory *inv, int rail)
@@ -309,8 +285,8 @@ json_t *topo_to_json(const struct inventory *inv)
 		json_add(cards, card_json(inv, &inv->cards[i]));
 	for (size_t i = 0; i < inv->n_pairs; i++)
 		json_add(pairs, pair_json(inv, &inv->pairs[i]));
-	for (int rail = 0; rail <= highest_rail(inv); rail++)
-		if (has_rail(inv, rail))
+	for (int rail = 0; rail <= inventory_highest_rail(inv); rail++)
+		if (inventory_has_rail(inv, rail))
 			json_add(rails, rail_json(inv, rail));
 	for (size_t i = 0; i < inv->n_warnings; i++)
 		json_add(warnings, warning_json(&inv->warnings[i]));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topo/nest.h"
 
-#include <limits.h>
-
 #include "base/mem.h"
 #include "base/str.h"
+#include "topo/path.h"
 
 const char *nest_nic_root(const struct inventory *inv, const struct topo_nic *nic)
 {
@@ -83,22 +82,10 @@ static struct nest *place(struct nest *top, const char *root, const struct topo_
 	return nest;
 }
 
-/* "pci0009:00" before "pci0010:00" before "pci10000:00"; what is no PCI root comes last. */
-static unsigned long root_number(const char *root)
-{
-	char *end;
-	unsigned long domain;
-
-	if (!root || !starts_with(root, "pci"))
-		return ULONG_MAX;
-	domain = strtoul(root + 3, &end, 16);
-	return domain << 8 | (*end == ':' ? strtoul(end + 1, NULL, 16) & 0xff : 0);
-}
-
 static int cmp_root(const void *a, const void *b)
 {
 	const struct nest *const *x = a, *const *y = b;
-	unsigned long m = root_number((*x)->root), n = root_number((*y)->root);
+	unsigned long m = pcie_root_number((*x)->root), n = pcie_root_number((*y)->root);
 
 	if (m != n)
 		return m < n ? -1 : 1;

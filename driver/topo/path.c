@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topo/path.h"
 
+#include <limits.h>
+
 #include "base/bus_id.h"
 #include "base/mem.h"
 #include "topo/numa.h"
@@ -19,6 +21,17 @@ char *pcie_root_of(const char *bus_id, const char *path)
 	if (!streq(last, bus_id) || last == root)
 		return NULL;
 	return xstrndup(root, strcspn(root, "/"));
+}
+
+unsigned long pcie_root_number(const char *root)
+{
+	char *end;
+	unsigned long domain;
+
+	if (!root || !starts_with(root, "pci"))
+		return ULONG_MAX;
+	domain = strtoul(root + 3, &end, 16);
+	return domain << 8 | (*end == ':' ? strtoul(end + 1, NULL, 16) & 0xff : 0);
 }
 
 /* A bridge on the root bus is no switch, whatever its kind; below, only reading tells. */

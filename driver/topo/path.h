@@ -13,6 +13,9 @@
  */
 char *pcie_root_of(const char *bus_id, const char *path);
 
+/* For sorting: "pci0009:00" before "pci0010:00" before "pci10000:00"; what is none, NULL too, last. */
+unsigned long pcie_root_number(const char *root);
+
 /* Where a function sits: its root complex and the bridges from there down to it. */
 struct place_bridge {
 	char *bus_id;

@@ -165,15 +165,6 @@ static bool rails_by_map(struct builder *b)
 	return any;
 }
 
-/* "pci0009:00" as one number, for sorting. */
-static unsigned long root_number(const char *root)
-{
-	char *end;
-	unsigned long domain = strtoul(root + 3, &end, 16);
-
-	return domain << 8 | (*end == ':' ? strtoul(end + 1, NULL, 16) & 0xff : 0);
-}
-
 struct candidate {
 	int nic;
 	unsigned long place;
@@ -262,7 +253,7 @@ static void rails_by_root(struct builder *b)
 		if (!root)
 			return;
 		per_gpu[nearest_gpu(b, i)]++;
-		list[n++] = (struct candidate){ (int)i, root_number(root) };
+		list[n++] = (struct candidate){ (int)i, pcie_root_number(root) };
 	}
 	for (size_t g = 0; g < inv->n_gpus; g++)
 		if (per_gpu[g] != 1)

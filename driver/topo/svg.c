@@ -441,11 +441,6 @@ static void draw_pairs(const struct svg *s)
 	}
 }
 
-static bool is_alike(const struct topo_warning *a, const struct topo_warning *b)
-{
-	return streq(a->code, b->code) && streq(a->message, b->message);
-}
-
 /* The same, said of many, is one line: their tool tips have it, too. */
 static struct strlist warning_lines(const struct inventory *inv)
 {
@@ -456,8 +451,8 @@ static struct strlist warning_lines(const struct inventory *inv)
 		size_t before = 0, others = 0;
 
 		for (size_t k = 0; k < inv->n_warnings; k++) {
-			before += k < i && is_alike(&inv->warnings[k], w);
-			others += k > i && is_alike(&inv->warnings[k], w);
+			before += k < i && topo_warnings_alike(&inv->warnings[k], w);
+			others += k > i && topo_warnings_alike(&inv->warnings[k], w);
 		}
 		if (before)
 			continue;
@@ -479,14 +474,6 @@ static void draw_warnings(const struct svg *s, const struct strlist *lines, int 
 	}
 }
 
-static bool has_rail(const struct inventory *inv, int rail)
-{
-	for (size_t i = 0; i < inv->n_nics; i++)
-		if (inv->nics[i].rail == rail)
-			return true;
-	return false;
-}
-
 /* The rails that are there, of which some between them may be missing. */
 static int legend_width(const struct inventory *inv)
 {
@@ -495,12 +482,10 @@ static int legend_width(const struct inventory *inv)
 
 static void draw_legend(const struct svg *s, int y)
 {
-	int x = PAD, n = 0, highest = -1;
+	int x = PAD, n = 0, highest = inventory_highest_rail(s->inv);
 
-	for (size_t i = 0; i < s->inv->n_nics; i++)
-		highest = max(highest, s->inv->nics[i].rail);
 	for (int rail = 0; rail <= highest && n < MAX_LEGEND; rail++) {
-		if (!has_rail(s->inv, rail))
+		if (!inventory_has_rail(s->inv, rail))
 			continue;
 		n++;
 		buf_printf(s->out,

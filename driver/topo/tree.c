@@ -47,18 +47,13 @@ static void add(struct lines *lines, char *text, const struct nest *nest)
 	*array_push(lines->items, lines->n, lines->cap) = (struct line){ text, nest };
 }
 
-static bool is_alike(const struct topo_warning *a, const struct topo_warning *b)
-{
-	return streq(a->code, b->code) && streq(a->message, b->message);
-}
-
 /* The same is wrong with many: said once below the tree, not beside each. */
 static bool is_common(const struct inventory *inv, const struct topo_warning *warning)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < inv->n_warnings && n <= MANY; i++)
-		n += is_alike(&inv->warnings[i], warning);
+		n += topo_warnings_alike(&inv->warnings[i], warning);
 	return n > MANY;
 }
 
@@ -361,7 +356,7 @@ static void print_warnings(struct tree *t)
 			continue;
 		buf_printf(t->out, "%s! %s: %s", paint(t, YELLOW), w->code, w->object);
 		for (size_t k = i + 1; k < inv->n_warnings; k++) {
-			if (t->warned[k] || !is_alike(&inv->warnings[k], w))
+			if (t->warned[k] || !topo_warnings_alike(&inv->warnings[k], w))
 				continue;
 			buf_printf(t->out, ", %s", inv->warnings[k].object);
 			t->warned[k] = true;

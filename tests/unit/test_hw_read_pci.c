@@ -31,15 +31,6 @@ static struct hw_machine *read_buf(struct buf *b)
 	return read_machine(text);
 }
 
-static const struct hw_pci *pci_of(const struct hw_machine *machine, const char *bus_id)
-{
-	const struct hw_pci *pci = hw_find_pci(machine, bus_id);
-
-	if (!pci)
-		fail_msg("no function %s", bus_id);
-	return pci;
-}
-
 static void test_facts(void **state)
 {
 	struct buf b = { 0 };

@@ -8,15 +8,6 @@
 #define RR HW_ACS_P2P_REQUEST_REDIRECT
 #define CR HW_ACS_P2P_COMPLETION_REDIRECT
 
-static struct hw_pci *pci_of(struct hw_machine *machine, const char *bus_id)
-{
-	for (size_t i = 0; i < machine->n_pci; i++)
-		if (streq(machine->pci[i].bus_id, bus_id))
-			return &machine->pci[i];
-	fail_msg("no function %s", bus_id);
-	return NULL;
-}
-
 /* Port 0000:02:00.0 to the NIC, 0000:02:01.0 to the GPU; all others let everything through. */
 static enum tri redirect(int nic_port, int gpu_port)
 {

@@ -9,15 +9,6 @@
 #define GEN4 16000
 #define NOT HW_UNKNOWN
 
-static struct hw_pci *pci_of(struct hw_machine *machine, const char *bus_id)
-{
-	for (size_t i = 0; i < machine->n_pci; i++)
-		if (streq(machine->pci[i].bus_id, bus_id))
-			return &machine->pci[i];
-	fail_msg("no function %s", bus_id);
-	return NULL;
-}
-
 /* A GPU and a NIC of two functions' kinds below one port. */
 static struct hw_machine *machine_of(void)
 {

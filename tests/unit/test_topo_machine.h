@@ -223,6 +223,16 @@ static inline char *add_group_nic(struct buf *b, unsigned int n, const char *dev
 	return path;
 }
 
+/* A function to change the facts of. */
+static inline struct hw_pci *pci_of(struct hw_machine *machine, const char *bus_id)
+{
+	for (size_t i = 0; i < machine->n_pci; i++)
+		if (streq(machine->pci[i].bus_id, bus_id))
+			return &machine->pci[i];
+	fail_msg("no function %s", bus_id);
+	return NULL;
+}
+
 static inline const struct topo_nic *nic_of(const struct inventory *inv, const char *bus_id)
 {
 	const struct topo_nic *nic = inventory_nic(inv, bus_id);
