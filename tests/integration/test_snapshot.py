@@ -204,10 +204,14 @@ def secrets(text):
 
 
 def has(text, secret):
-    """A number may go on: 10.0.0.1 is not in 10.0.0.12."""
+    """A number may go on: 10.0.0.1 is not in 10.0.0.12, nor fe80::1 in fe80::1a2b."""
     if secret not in text:
         return False
-    edge = r"[0-9a-f.]" if re.fullmatch(r"[0-9.]+", secret) else r"(?!)"
+    edge = r"(?!)"
+    if re.fullmatch(r"[0-9.]+", secret):
+        edge = r"[0-9a-f.]"
+    elif "::" in secret:
+        edge = r"[0-9a-f:]"
     return re.search(f"(?<!{edge}){re.escape(secret)}(?!{edge})", text) is not None
 
 
