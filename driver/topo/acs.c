@@ -21,27 +21,30 @@ static const struct place_bridge *entry(const struct place *place, size_t common
 	return common < place->n ? &place->bridges[common] : NULL;
 }
 
-static enum tri has_bit(const struct place_bridge *port, int bit)
+enum tri acs_port_redirects(int acs, bool is_nics)
 {
-	if (!port)
-		return TRI_NO;
-	if (port->acs < 0)
+	int bit = is_nics ? HW_ACS_P2P_REQUEST_REDIRECT : HW_ACS_P2P_COMPLETION_REDIRECT;
+
+	if (acs < 0)
 		return TRI_UNKNOWN;
-	return port->acs & bit ? TRI_YES : TRI_NO;
+	return acs & bit ? TRI_YES : TRI_NO;
 }
 
 enum tri acs_redirects(const struct place *nic, const struct place *gpu)
 {
+	const struct place_bridge *nics, *gpus;
 	enum tri request, completion;
 	size_t common;
 
 	if (!nic->complex || !gpu->complex || !streq(nic->complex, gpu->complex))
 		return TRI_UNKNOWN;
 	common = place_common(nic, gpu);
-	if (!entry(nic, common) && !entry(gpu, common))
+	nics = entry(nic, common);
+	gpus = entry(gpu, common);
+	if (!nics && !gpus)
 		return TRI_UNKNOWN;
-	request = has_bit(entry(nic, common), HW_ACS_P2P_REQUEST_REDIRECT);
-	completion = has_bit(entry(gpu, common), HW_ACS_P2P_COMPLETION_REDIRECT);
+	request = nics ? acs_port_redirects(nics->acs, true) : TRI_NO;
+	completion = gpus ? acs_port_redirects(gpus->acs, false) : TRI_NO;
 	if (request == TRI_YES || completion == TRI_YES)
 		return TRI_YES;
 	return request == TRI_NO && completion == TRI_NO ? TRI_NO : TRI_UNKNOWN;

@@ -15,6 +15,12 @@
  */
 enum tri acs_redirects(const struct place *nic, const struct place *gpu);
 
+/*
+ * The same of one of those two ports, with these control bits (negative: not read): the NIC's turns
+ * requests, the GPU's answers to reads.
+ */
+enum tri acs_port_redirects(int acs, bool is_nics);
+
 /* The control bits as the kernel's "pci=config_acs=" writes them: "0011101"; "text" gets it. */
 #define ACS_TEXT_SIZE 8
 void acs_text(int acs, char text[ACS_TEXT_SIZE]);

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/machine.h"
+#include "topo/acs.h"
 #include "topo/output.h"
 
 #define ACS_REDIRECT (HW_ACS_P2P_REQUEST_REDIRECT | HW_ACS_P2P_COMPLETION_REDIRECT)
@@ -140,6 +141,107 @@ static char *why(const struct way *w)
 	return buf_take(&out);
 }
 
+/* --- access control --- */
+
+/* Both are below one root complex, so traffic can turn below its root. */
+static bool share_complex(const struct way *w)
+{
+	return w->pair->path <= PATH_PHB || w->common > 0;
+}
+
+/* Where traffic of a side enters what both share: only there ACS can turn it.  NULL: nowhere. */
+static const struct topo_bridge *entry(const struct way *w, bool nic)
+{
+	size_t n = nic ? w->n_down : w->n_up;
+
+	if (!share_complex(w) || w->common >= n)
+		return NULL;
+	return nic ? &w->down[w->common] : &w->up[w->common];
+}
+
+/* What the bridge does to traffic of this pair; not known also where no bridge can do anything. */
+static enum tri bridge_redirects(const struct way *w, const struct topo_bridge *bridge)
+{
+	if (!entry(w, true) && !entry(w, false))
+		return TRI_UNKNOWN;
+	if (bridge != entry(w, true) && bridge != entry(w, false))
+		return TRI_NO;
+	return acs_port_redirects(bridge->acs, bridge == entry(w, true));
+}
+
+/* The same in words, after "ACS" and the bits; malloc'ed, NULL: nothing is to be said. */
+static char *acs_effect(const struct way *w, const struct topo_bridge *bridge)
+{
+	const char *what = bridge == entry(w, true) ? "the NIC's requests" : "the GPU's answers";
+	bool is_entry = bridge == entry(w, true) || bridge == entry(w, false);
+
+	if (is_entry && bridge->acs < 0)
+		return xasprintf("is not known");
+	if (bridge->acs <= 0)
+		return NULL;
+	if (is_entry && bridge_redirects(w, bridge) == TRI_YES)
+		return xasprintf("sends %s up to the root", what);
+	if (is_entry)
+		return xasprintf("lets %s through", what);
+	if (w->pair->path == PATH_UNKNOWN && !share_complex(w))
+		return NULL;
+	return xasprintf("does not concern this path");
+}
+
+/* Those of the two ports of which this is so, with what they could turn; malloc'ed, may be "". */
+static char *ports_that(const struct way *w, enum tri redirect)
+{
+	struct buf out = { 0 };
+
+	for (int nic = 1; nic >= 0; nic--) {
+		const struct topo_bridge *port = entry(w, nic);
+
+		if (port && bridge_redirects(w, port) == redirect)
+			buf_printf(&out, "%s%s (%s)", out.len ? " and " : "", port->bus_id,
+				   nic ? "the NIC's requests, P2P Request Redirect"
+				       : "the GPU's answers, P2P Completion Redirect");
+	}
+	return buf_take(&out);
+}
+
+static bool any_redirect_bit(const struct way *w)
+{
+	for (size_t i = w->common ? w->common - 1 : 0; i < w->n_up; i++)
+		if (w->up[i].acs > 0 && w->up[i].acs & ACS_REDIRECT)
+			return true;
+	for (size_t i = w->common; i < w->n_down; i++)
+		if (w->down[i].acs > 0 && w->down[i].acs & ACS_REDIRECT)
+			return true;
+	return false;
+}
+
+static char *acs_note(const struct way *w)
+{
+	_cleanup_free_ char *ports = ports_that(w, w->pair->acs_redirect);
+
+	if (w->pair->acs_redirect == TRI_YES)
+		return xasprintf("ACS of %s sends peer-to-peer traffic between them %s", ports,
+				 w->pair->path == PATH_PHB
+					 ? "through the redirection of the root complex"
+					 : "up to the root: slower than the path class says");
+	if (w->pair->acs_redirect == TRI_UNKNOWN && *ports)
+		return xasprintf("whether ACS sends peer-to-peer traffic between them up to the "
+				 "root is not known: that of %s cannot be read; run as root",
+				 ports);
+	if (!any_redirect_bit(w))
+		return NULL;
+	if (w->pair->acs_redirect == TRI_NO)
+		return xasprintf("ACS lets peer-to-peer traffic between them through: only %s "
+				 "could send it up to the root",
+				 ports);
+	if (w->pair->path == PATH_NODE || w->pair->path == PATH_SYS)
+		return xasprintf("ACS changes nothing here: traffic between different roots goes "
+				 "through both in any case");
+	return NULL;
+}
+
+/* --- what follows --- */
+
 static void add_note(struct strlist *notes, char *text)
 {
 	strlist_add(notes, text);
@@ -209,6 +311,8 @@ static void note_kept(const struct way *w, struct strlist *notes)
 
 static void note_facts(const struct way *w, struct strlist *notes)
 {
+	_cleanup_free_ char *acs = acs_note(w);
+
 	if (w->pair->via_data_direct && w->nic->dma_bus_id)
 		add_note(notes,
 			 xasprintf("the NIC's DMA comes from its Data Direct function %s, not from "
@@ -216,9 +320,8 @@ static void note_facts(const struct way *w, struct strlist *notes)
 				   w->nic->dma_bus_id,
 				   w->nic->function_pcie_root ? w->nic->function_pcie_root
 							      : "an unknown root"));
-	if (w->pair->acs_redirect == TRI_YES)
-		add_note(notes, xasprintf("ACS sends peer-to-peer traffic between them up to the "
-					  "root port: slower than the path class says"));
+	if (acs)
+		strlist_add(notes, acs);
 	if (w->gpu->iommu_group >= 0 && w->nic->iommu_group >= 0)
 		add_note(notes, xasprintf("IOMMU groups: GPU %d, NIC %d", w->gpu->iommu_group,
 					  w->nic->iommu_group));
@@ -239,8 +342,21 @@ static void note_facts(const struct way *w, struct strlist *notes)
 
 /* --- text --- */
 
-static void print_bridge(const struct topo_bridge *bridge, const char *arrow, const char *note,
-			 struct buf *out)
+static void print_acs(const struct way *w, const struct topo_bridge *bridge, struct buf *out)
+{
+	_cleanup_free_ char *effect = acs_effect(w, bridge);
+	char bits[ACS_TEXT_SIZE];
+
+	if (bridge->acs > 0) {
+		acs_text(bridge->acs, bits);
+		buf_printf(out, "  ACS %s%s%s", bits, effect ? " " : "", effect ? effect : "");
+	} else if (effect) {
+		buf_printf(out, "  ACS %s", effect);
+	}
+}
+
+static void print_bridge(const struct way *w, const struct topo_bridge *bridge, const char *arrow,
+			 const char *note, struct buf *out)
 {
 	_cleanup_free_ char *link = topo_link_text(&bridge->link);
 
@@ -250,9 +366,9 @@ static void print_bridge(const struct topo_bridge *bridge, const char *arrow, co
 		buf_printf(out, "  %04x:%04x", bridge->vendor_id, bridge->device_id);
 	if (link)
 		buf_printf(out, "  %s", link);
-	if (bridge->acs > 0 && bridge->acs & ACS_REDIRECT)
-		buf_str(out, "  ACS redirect");
-	buf_printf(out, "%s%s\n", note ? "  " : "", note ? note : "");
+	buf_printf(out, "%s%s", note ? "  " : "", note ? note : "");
+	print_acs(w, bridge, out);
+	buf_str(out, "\n");
 }
 
 static void print_device(const char *name, const char *bus_id, unsigned int vendor,
@@ -266,15 +382,15 @@ static void print_device(const char *name, const char *bus_id, unsigned int vend
 
 static void print_way(const struct way *w, struct buf *out)
 {
-	bool same = w->pair->path <= PATH_PHB || w->common > 0;
+	bool same = share_complex(w);
 	const char *dma = w->nic->dma_bus_id;
 
 	print_device(w->gpu->name, w->gpu->bus_id, w->gpu->vendor_id, w->gpu->device_id,
 		     &w->gpu->link, out);
 	for (size_t i = w->n_up; i > w->common; i--)
-		print_bridge(&w->up[i - 1], "↑", NULL, out);
+		print_bridge(w, &w->up[i - 1], "↑", NULL, out);
 	if (w->common > 0)
-		print_bridge(&w->up[w->common - 1], "●", "nearest common bridge", out);
+		print_bridge(w, &w->up[w->common - 1], "●", "nearest common bridge", out);
 	else
 		buf_printf(out, "  %s %-22s  %s\n", same ? "●" : "↑", "root complex",
 			   w->gpu->pcie_root ? w->gpu->pcie_root : "unknown");
@@ -282,7 +398,7 @@ static void print_way(const struct way *w, struct buf *out)
 		buf_printf(out, "  ↓ %-22s  %s\n", "root complex",
 			   nic_root(w) ? nic_root(w) : "unknown");
 	for (size_t i = w->common; i < w->n_down; i++)
-		print_bridge(&w->down[i], "↓", NULL, out);
+		print_bridge(w, &w->down[i], "↓", NULL, out);
 	if (dma)
 		buf_printf(out, "  ↓ %-22s  %s\n", "Data Direct function", dma);
 	print_device(w->nic->name, w->nic->bus_id, w->nic->vendor_id, w->nic->device_id,
@@ -337,7 +453,23 @@ static const char *type_word(enum topo_bridge_type type)
 	return words[type]; /* NULL: not known, absent */
 }
 
-static void add_bridge_json(json_t *array, const struct topo_bridge *bridge, const char *side)
+static void set_acs(json_t *o, const struct way *w, const struct topo_bridge *bridge)
+{
+	_cleanup_free_ char *effect = acs_effect(w, bridge);
+	enum tri redirects = bridge_redirects(w, bridge);
+	char bits[ACS_TEXT_SIZE];
+
+	if (bridge->acs >= 0) {
+		acs_text(bridge->acs, bits);
+		json_set_string(o, "acs", bits);
+	}
+	json_set_string(o, "acsEffect", effect);
+	if (redirects != TRI_UNKNOWN)
+		json_set_bool(o, "acsRedirect", redirects == TRI_YES);
+}
+
+static void add_bridge_json(json_t *array, const struct way *w, const struct topo_bridge *bridge,
+			    const char *side)
 {
 	_cleanup_free_ char *vendor = xasprintf("%04x", bridge->vendor_id);
 	_cleanup_free_ char *device = xasprintf("%04x", bridge->device_id);
@@ -350,8 +482,7 @@ static void add_bridge_json(json_t *array, const struct topo_bridge *bridge, con
 		json_set_string(o, "vendorID", vendor);
 		json_set_string(o, "deviceID", device);
 	}
-	if (bridge->acs >= 0)
-		json_set_bool(o, "acsRedirect", bridge->acs & ACS_REDIRECT);
+	set_acs(o, w, bridge);
 	json_add(array, o);
 }
 
@@ -365,11 +496,11 @@ json_t *topo_explain_json(const struct inventory *inv, size_t gpu, size_t nic)
 	way_init(&w, inv, gpu, nic);
 	reason = why(&w);
 	for (size_t i = w.n_up; i > w.common; i--)
-		add_bridge_json(bridges, &w.up[i - 1], "gpu");
+		add_bridge_json(bridges, &w, &w.up[i - 1], "gpu");
 	if (w.common > 0)
-		add_bridge_json(bridges, &w.up[w.common - 1], "common");
+		add_bridge_json(bridges, &w, &w.up[w.common - 1], "common");
 	for (size_t i = w.common; i < w.n_down; i++)
-		add_bridge_json(bridges, &w.down[i], "nic");
+		add_bridge_json(bridges, &w, &w.down[i], "nic");
 	note_best(&w, &notes);
 	note_facts(&w, &notes);
 	for (size_t i = 0; i < notes.n; i++)
@@ -384,6 +515,8 @@ json_t *topo_explain_json(const struct inventory *inv, size_t gpu, size_t nic)
 		json_set_int(o, "hops", w.pair->hops);
 	json_set_string(o, "via", w.pair->via_data_direct ? "data-direct" : "function");
 	json_set_bool(o, "best", w.pair->best);
+	if (w.pair->acs_redirect != TRI_UNKNOWN)
+		json_set_bool(o, "acsRedirect", w.pair->acs_redirect == TRI_YES);
 	json_set_string(o, "reason", reason);
 	json_set(o, "bridges", bridges);
 	json_set(o, "notes", texts);

@@ -260,12 +260,42 @@ static inline char *check_text(const char *text, const char *also, const char *w
 	return NULL;
 }
 
+/* What is said of single bridges adds up to what is said of the pair, in numbers and in words. */
+static inline char *check_acs_told(const struct topo_pair *pair, const json_t *json)
+{
+	const json_t *told = json_path(json, "acsRedirect"), *bridge;
+	size_t i, n_yes = 0, n_no = 0, n = json_array_size(json_path(json, "bridges"));
+	enum tri sum;
+
+	json_array_foreach(json_path(json, "bridges"), i, bridge) {
+		const json_t *redirects = json_object_get(bridge, "acsRedirect");
+		const char *effect = json_path_string(bridge, "acsEffect");
+		const char *bits = json_path_string(bridge, "acs");
+		const char *bus_id = json_path_string(bridge, "busID");
+
+		UNLESS(json_is_true(redirects) == (effect && starts_with(effect, "sends ")),
+		       "%s: ACS %s, against what is said of it", bus_id, effect);
+		UNLESS(!json_is_true(redirects) || (bits && (bits[3] == '1' || bits[4] == '1')),
+		       "%s: ACS %s %s", bus_id, bits, effect);
+		n_yes += json_is_true(redirects);
+		n_no += json_is_false(redirects);
+	}
+	sum = n_yes ? TRI_YES : n > 0 && n_no == n ? TRI_NO : TRI_UNKNOWN;
+	UNLESS(sum == pair->acs_redirect, "ACS of the bridges: %s, of the pair: %s", tri_name(sum),
+	       tri_name(pair->acs_redirect));
+	UNLESS(told ? json_is_true(told) == (sum == TRI_YES) : sum == TRI_UNKNOWN,
+	       "ACS of the pair is told wrong");
+	return NULL;
+}
+
 static inline char *check_explained(const struct inventory *inv, size_t gpu, size_t nic)
 {
 	_cleanup_free_ char *text = topo_explain(inv, gpu, nic, false);
 	_cleanup_json_ json_t *json = topo_explain_json(inv, gpu, nic);
 	char *wrong = check_filled(json, "the explanation");
 
+	if (!wrong)
+		wrong = check_acs_told(inventory_pair(inv, gpu, nic), json);
 	return wrong ? wrong : check_text(text, "", "explanation");
 }
 

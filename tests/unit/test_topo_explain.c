@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Why a GPU and a NIC are near or far; runs in the project's folder. */
 #include "test_topo_machine.h"
 
+#include <glob.h>
+
 #include "base/json.h"
+#include "fuzz/topo_check.h"
 #include "topo/output.h"
 
 /* The explanation of the first GPU and NIC of a machine; takes the text of "recording". */
@@ -194,6 +198,110 @@ static void test_not_handed_out(void **state)
 	platforms_free(own);
 }
 
+/* --- access control --- */
+
+#define RR HW_ACS_P2P_REQUEST_REDIRECT
+#define CR HW_ACS_P2P_COMPLETION_REDIRECT
+
+/*
+ * GPU and NIC at one switch, whose ports have these control bits; root port and upstream port have
+ * others.  "told": texts that must be there, then NULL, then those that must not.
+ */
+static void assert_acs(int gpu_port, int nic_port, const char *const *told, size_t n)
+{
+	struct hw_machine *machine;
+	struct inventory *inv;
+	struct buf b = { 0 };
+	_cleanup_free_ char *text = NULL, *wrong = NULL;
+	bool wanted = true;
+
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL));
+	machine = read_machine(b.data);
+	buf_done(&b);
+	pci_of(machine, "0000:00:00.0")->acs = RR | CR;
+	pci_of(machine, "0000:01:00.0")->acs = RR;
+	pci_of(machine, "0000:02:01.0")->acs = gpu_port;
+	pci_of(machine, "0000:02:00.0")->acs = nic_port;
+	inv = topo_build(machine, NULL);
+	text = topo_explain(inv, 0, 0, false);
+	wrong = check_explained(inv, 0, 0);
+	if (wrong)
+		fail_msg("%s in\n%s", wrong, text);
+	for (size_t i = 0; i < n; i++) {
+		if (!told[i])
+			wanted = false;
+		else if (!strstr(text, told[i]) == wanted)
+			fail_msg("%s \"%s\" in\n%s", wanted ? "no" : "a", told[i], text);
+	}
+	inventory_unref(inv);
+	hw_free(machine);
+}
+
+#define ASSERT_ACS(gpu, nic, ...)                                                                  \
+	assert_acs(gpu, nic, (const char *[]){ __VA_ARGS__ },                                      \
+		   ARRAY_SIZE(((const char *[]){ __VA_ARGS__ })))
+
+static void test_acs(void **state)
+{
+	(void)state;
+	/* As Data Direct wants it: each port has a bit, and none that counts on its side. */
+	ASSERT_ACS(RR, CR, "0000:02:01.0  1000:c030  ACS 0000100 lets the GPU's answers through",
+		   "nearest common bridge  ACS 0000100 does not concern this path",
+		   "0000:02:00.0  1000:c030  ACS 0001000 lets the NIC's requests through",
+		   "ACS lets peer-to-peer traffic between them through: only 0000:02:00.0 (the "
+		   "NIC's requests, P2P Request Redirect) and 0000:02:01.0 (the GPU's answers, P2P "
+		   "Completion Redirect) could send it up to the root",
+		   NULL, "slower");
+	ASSERT_ACS(RR, RR, "0000:02:00.0  1000:c030  ACS 0000100 sends the NIC's requests up",
+		   "ACS of 0000:02:00.0 (the NIC's requests, P2P Request Redirect) sends "
+		   "peer-to-peer traffic between them up to the root: slower",
+		   NULL, "sends the GPU's");
+	ASSERT_ACS(CR, HW_UNKNOWN,
+		   "0000:02:01.0  1000:c030  ACS 0001000 sends the GPU's answers up",
+		   "0000:02:00.0  1000:c030  ACS is not known", "slower", NULL, "run as root");
+	ASSERT_ACS(0, HW_UNKNOWN, "0000:02:00.0  1000:c030  ACS is not known",
+		   "up to the root is not known: that of 0000:02:00.0 (the NIC's requests, P2P "
+		   "Request Redirect) cannot be read; run as root",
+		   NULL, "slower");
+}
+
+/* All pairs of all recorded machines: what is said of bridges is what is said of the pair. */
+static void test_recorded_machines(void **state)
+{
+	unsigned int seen[TRI_YES + 1] = { 0 };
+	glob_t found;
+
+	(void)state;
+	assert_int_equal(glob("tests/fixtures/*.machine", 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct hw_machine *machine = NULL;
+		struct inventory *inv;
+		struct err err = { 0 };
+		char *dir = new_folder();
+
+		if (hw_snapshot_unpack(found.gl_pathv[i], dir, &err) < 0 ||
+		    hw_read(dir, &machine, &err) < 0)
+			fail_msg("%s", err.msg);
+		remove_tree(dir);
+		inv = topo_build(machine, NULL);
+		for (size_t k = 0; k < inv->n_pairs; k++) {
+			const struct topo_pair *p = &inv->pairs[k];
+			char *wrong = check_explained(inv, (size_t)p->gpu, (size_t)p->nic);
+
+			if (wrong)
+				fail_msg("%s: %s and %s: %s", found.gl_pathv[i],
+					 inv->gpus[p->gpu].name, inv->nics[p->nic].name, wrong);
+			seen[p->acs_redirect]++;
+		}
+		inventory_unref(inv);
+		hw_free(machine);
+	}
+	globfree(&found);
+	assert_true(seen[TRI_UNKNOWN] && seen[TRI_NO] && seen[TRI_YES]);
+}
+
 /* Two NICs; the second has an ipvlan link and is part of a card of its own chip's two PFs. */
 static void test_find(void **state)
 {
@@ -247,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_one_switch), cmocka_unit_test(test_two_switches),
 		cmocka_unit_test(test_no_switch),  cmocka_unit_test(test_unknown_bridge),
 		cmocka_unit_test(test_find),	   cmocka_unit_test(test_not_handed_out),
+		cmocka_unit_test(test_acs),	   cmocka_unit_test(test_recorded_machines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
