@@ -70,7 +70,7 @@ int cmd_explain(int argc, char **argv)
 	const struct option_def table[] = {
 		{ "output", 'o', OPTION_CHOICE, &output, "FORMAT", "what is printed", outputs, 0 },
 		TOPOLOGY_OPTIONS(&topology),
-		OPTION_ROOT(&root),
+		OPTION_MACHINE(&root),
 		OPTION_VERBOSE(&verbose),
 		OPTION_LOG_FORMAT(&log_format),
 	};

@@ -22,8 +22,10 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-/* Unpacked into a directory of its own for as long as it is read. */
-static int read_unpacked(const char *file, struct hw_machine **ret, struct err *err)
+typedef int use_fn(const char *dir, void *arg, struct err *err);
+
+/* Unpacked into a directory of its own for as long as it is used. */
+static int use_unpacked(const char *file, use_fn *use, void *arg, struct err *err)
 {
 	const char *tmp = getenv("TMPDIR");
 	_cleanup_free_ char *dir = xasprintf("%s/twinrail.XXXXXX", tmp && *tmp ? tmp : "/tmp");
@@ -36,13 +38,13 @@ static int read_unpacked(const char *file, struct hw_machine **ret, struct err *
 			file);
 	r = hw_snapshot_unpack(file, dir, err);
 	if (r == 0)
-		r = hw_read(dir, ret, err);
+		r = use(dir, arg, err);
 	nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 	return r;
 }
 
 /* Signals that would end the process do so when the directory is gone: it takes seconds at most. */
-static int read_recording(const char *file, struct hw_machine **ret, struct err *err)
+static int use_recording(const char *file, use_fn *use, void *arg, struct err *err)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
 	sigset_t set, before;
@@ -52,17 +54,37 @@ static int read_recording(const char *file, struct hw_machine **ret, struct err 
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		sigaddset(&set, signals[i]);
 	pthread_sigmask(SIG_BLOCK, &set, &before);
-	r = read_unpacked(file, ret, err);
+	r = use_unpacked(file, use, arg, err);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
 
-static int read_machine(const char *root, struct hw_machine **ret, struct err *err)
+/* Every machine has sys/, be it empty: without it "root" is mistyped, or one directory off. */
+static bool lacks_sys(const char *root)
+{
+	_cleanup_free_ char *sys = xasprintf("%s/sys", root);
+	struct stat st;
+
+	return lstat(sys, &st) < 0 && errno == ENOENT;
+}
+
+int offline_with_root(const char *root, use_fn *use, void *arg, struct err *err)
 {
 	struct stat st;
-	bool file = stat(root, &st) == 0 && S_ISREG(st.st_mode);
 
-	return file ? read_recording(root, ret, err) : hw_read(root, ret, err);
+	if (stat(root, &st) == 0 && S_ISREG(st.st_mode))
+		return use_recording(root, use, arg, err);
+	if (stat(root, &st) == 0 && S_ISDIR(st.st_mode) && lacks_sys(root))
+		return err_set(err, ERR_INVALID, EINVAL,
+			       "directory %s has no sys/: it is no machine; --root must name a "
+			       "directory with sys/ and proc/, or a recorded machine",
+			       root);
+	return use(root, arg, err);
+}
+
+static int read_machine(const char *dir, void *arg, struct err *err)
+{
+	return hw_read(dir, arg, err);
 }
 
 struct inventory *offline_inventory(const char *command, const char *root,
@@ -72,7 +94,7 @@ struct inventory *offline_inventory(const char *command, const char *root,
 	struct inventory *inv;
 	struct err err = { 0 };
 
-	if (read_machine(root, &machine, &err) < 0) {
+	if (offline_with_root(root, read_machine, &machine, &err) < 0) {
 		fprintf(stderr, "twinrail %s: %s\n", command, err.msg);
 		return NULL;
 	}

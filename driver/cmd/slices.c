@@ -58,7 +58,7 @@ int cmd_slices(int argc, char **argv)
 	const struct option_def table[] = {
 		PUBLISHED_OPTIONS(&p),
 		{ "output", 'o', OPTION_CHOICE, &output, "FORMAT", "what is printed", outputs, 0 },
-		OPTION_ROOT(&root),
+		OPTION_MACHINE(&root),
 		OPTION_VERBOSE(&verbose),
 		OPTION_LOG_FORMAT(&log_format),
 	};

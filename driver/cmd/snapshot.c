@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/offline.h"
 #include "cmd/options.h"
 #include "hw/hw.h"
 
@@ -30,16 +31,31 @@ static int write_to(const char *path, const char *text, size_t len, struct err *
 	return 0;
 }
 
+struct recording {
+	struct hw_snapshot_options options;
+	char *text;
+	size_t len;
+};
+
+static int record_dir(const char *dir, void *arg, struct err *err)
+{
+	struct recording *recording = arg;
+
+	return hw_snapshot_record(dir, &recording->options, &recording->text, &recording->len, err);
+}
+
 static int record(const char *root, const char *file, bool raw, struct err *err)
 {
-	const struct hw_snapshot_options options = { .raw = raw };
+	struct recording recording = { .options.raw = raw };
 	_cleanup_free_ char *text = NULL;
 	struct stat st;
 	size_t len;
-	int r = hw_snapshot_record(root, &options, &text, &len, err);
+	int r = offline_with_root(root, record_dir, &recording, err);
 
 	if (r < 0)
 		return r;
+	text = recording.text;
+	len = recording.len;
 	if (!streq(file, "-") && stat(file, &st) == 0 && !S_ISREG(st.st_mode))
 		return write_to(file, text, len, err);
 	if (!streq(file, "-")) /* readable by others only when its owner says so */
@@ -59,7 +75,7 @@ int cmd_snapshot(int argc, char **argv)
 		{ "unpack", 0, OPTION_STRING, &file, "FILE",
 		  "unpack the recorded machine FILE into the directory DIR, a new or empty one",
 		  NULL, 0 },
-		OPTION_ROOT(&root),
+		OPTION_MACHINE(&root),
 	};
 	const struct option_spec spec = {
 		.command = "snapshot",
@@ -71,7 +87,9 @@ int cmd_snapshot(int argc, char **argv)
 			"topology "
 			"stays what it is.  Run as root, or vital\nproduct data and most of "
 			"configuration space are missing.  \"twinrail topo --root FILE\" shows a\n"
-			"recorded machine, as it does with the DIR of an unpacked one.\n",
+			"recorded machine, as it does with the DIR of an unpacked one, and "
+			"\"twinrail snapshot\n--root FILE\" records it again, a raw one without "
+			"addresses.\n",
 		.table = table,
 		.n = ARRAY_SIZE(table),
 		.min_operands = 1,

@@ -68,7 +68,7 @@ int cmd_topo(int argc, char **argv)
 		TOPOLOGY_OPTIONS(&topology),
 		{ "node-name", 0, OPTION_STRING, &node_name, "NAME", "name shown for this node",
 		  NULL, 0 },
-		OPTION_ROOT(&root),
+		OPTION_MACHINE(&root),
 		{ "verbose", 'v', OPTION_FLAG, &verbose, NULL,
 		  "show firmware, PCI ids and all bridges, log debug messages", NULL, 0 },
 		OPTION_LOG_FORMAT(&log_format),

@@ -334,6 +334,7 @@ def test_file():
 def test_no_plain_file():
     """What is no plain file is written to and stays: root's recording must replace no device."""
     with folder() as d:
+        (d / "sys").mkdir()
         os.mkfifo(d / "fifo")
         (d / "link").symlink_to("fifo")
         (d / "full").symlink_to("/dev/full")
@@ -349,17 +350,25 @@ def test_no_plain_file():
 
 
 def test_file_as_root():
-    """The commands that show a machine take its recording, too; nothing of it stays behind."""
+    """The commands that show or record a machine take its recording, too; nothing of it stays behind."""
     gb300, tmp = TOP / "tests/fixtures/gb300.machine", {}
     with folder() as d:
         root = unpack(gb300.read_text(encoding="utf-8"), d, "root")
         (d / "tmp").mkdir()
         tmp["TMPDIR"] = str(d / "tmp")
-        for command in (["topo", "-o", "json"], ["slices", "--node-name", "n"]):
+        for command in (
+            ["topo", "-o", "json"],
+            ["slices", "--node-name", "n"],
+            ["explain", "GPU1", "gpu0rdma0"],
+            ["snapshot", "--raw", "-"],
+        ):
             assert twinrail(*command, "--root", gb300, **tmp) == twinrail(*command, "--root", root)
         (d / "bad").write_text("sys/a = 1\nsys/b ? 2\n")
-        error = twinrail("topo", "--root", d / "bad", code=2, **tmp)
-        assert f"{d / 'bad'} line 2: " in error, error
+        for command in (["topo"], ["snapshot", "-"]):
+            error = twinrail(*command, "--root", d / "bad", code=2, **tmp)
+            assert f"{d / 'bad'} line 2: " in error, error
+        anonymous = twinrail("snapshot", "--root", gb300, "-", **tmp)
+        assert "\n# Anonymised: " in anonymous and "# Host" not in anonymous
         assert not list((d / "tmp").iterdir())
         error = twinrail("topo", "--root", gb300, code=2, TMPDIR=str(d / "none"))
         assert str(d / "none") in error and "TMPDIR" in error, error
@@ -395,8 +404,24 @@ def test_live():
             assert mac not in anonymous and mac.replace(":", "") not in anonymous, mac
 
 
+def test_no_machine():
+    """A mistyped --root is told from a machine that has nothing."""
+    with folder() as d:
+        commands = (["topo"], ["slices", "--node-name", "n"], ["explain", "GPU0", "NIC0"], ["snapshot", d / "m"])
+        for command in commands:
+            error = twinrail(*command, "--root", d, code=2)
+            assert f"{d} has no sys/" in error and "--root must name a directory with sys/" in error, error
+        assert not list(d.iterdir())
+        (d / "sys").mkdir()
+        assert "0 GPUs, 0 NICs" in twinrail("topo", "--root", d)
+        assert json.loads(slices(d))["items"]
+        assert "no GPU 'GPU0'" in twinrail("explain", "GPU0", "NIC0", "--root", d, code=2)
+        assert twinrail("snapshot", "--root", d, "-").startswith("# Machine recorded by twinrail ")
+
+
 def test_refused():
     with folder() as d:
+        (d / "sys").mkdir()
         assert "--root must name a directory" in twinrail("snapshot", "--root", d / "none", d / "m", code=2)
         error = twinrail("snapshot", "--root", d, d / "none" / "m", code=2)
         assert str(d / "none") in error and "No such file" in error, error
