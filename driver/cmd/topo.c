@@ -70,7 +70,9 @@ int cmd_topo(int argc, char **argv)
 		  NULL, 0 },
 		OPTION_MACHINE(&root),
 		{ "verbose", 'v', OPTION_FLAG, &verbose, NULL,
-		  "show firmware, PCI ids and all bridges, log debug messages", NULL, 0 },
+		  "show firmware, PCI ids and all bridges, log debug messages (why no platform "
+		  "matches)",
+		  NULL, 0 },
 		OPTION_LOG_FORMAT(&log_format),
 	};
 	const struct option_spec spec = {

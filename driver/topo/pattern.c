@@ -69,6 +69,14 @@ bool id_pattern_match(const char *pattern, unsigned int vendor, unsigned int dev
 	return glob_match(low, text);
 }
 
+bool id_patterns_match(const struct strlist *patterns, unsigned int vendor, unsigned int device)
+{
+	for (size_t i = 0; i < patterns->n; i++)
+		if (id_pattern_match(patterns->items[i], vendor, device))
+			return true;
+	return false;
+}
+
 /* "0000:03:00.0": only what an address is made of. */
 static bool address_pattern_is_valid(const char *pattern)
 {

@@ -27,5 +27,7 @@ bool nic_pattern_match(const char *pattern, const struct topo_nic *nic);
 /* "15b3:1021" with "*" and "?": both halves of four digits at most.  False: it is no such thing. */
 bool id_pattern_is_valid(const char *pattern);
 bool id_pattern_match(const char *pattern, unsigned int vendor, unsigned int device);
+/* One of them matches. */
+bool id_patterns_match(const struct strlist *patterns, unsigned int vendor, unsigned int device);
 
 #endif

@@ -1,119 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which entry of the platform file this machine is, and what that says about it. */
+/* What the entry of the platform file that this machine is says about it. */
 #include "topo/platform.h"
 
 #include "base/mem.h"
 #include "topo/build.h"
 #include "topo/pattern.h"
 
-static bool any_id_matches(const struct strlist *ids, unsigned int vendor, unsigned int device)
-{
-	for (size_t i = 0; i < ids->n; i++)
-		if (id_pattern_match(ids->items[i], vendor, device))
-			return true;
-	return false;
-}
-
-/* "globs" is empty, or one of them matches. */
-static bool text_matches(const struct strlist *globs, const char *text)
-{
-	for (size_t i = 0; i < globs->n; i++)
-		if (text && glob_match(globs->items[i], text))
-			return true;
-	return globs->n == 0;
-}
-
-static bool in_range(size_t n, const struct platform_range *range)
-{
-	return n >= range->min && n <= range->max;
-}
-
-/* All GPUs are of these kinds: one that is different makes another machine. */
-static bool gpus_match(const struct platform_match *match, const struct inventory *inv)
-{
-	for (size_t i = 0; i < inv->n_gpus; i++)
-		if (!any_id_matches(&match->gpu_ids, inv->gpus[i].vendor_id,
-				    inv->gpus[i].device_id))
-			return false;
-	return in_range(inv->n_gpus, &match->gpu_count);
-}
-
-/* Other NICs may be there; VFs of a PF that can be seen are no NICs of the machine. */
-static bool nics_match(const struct platform_match *match, const struct inventory *inv)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < inv->n_nics; i++)
-		n += !inv->nics[i].pf_bus_id &&
-		     any_id_matches(&match->nic_ids, inv->nics[i].vendor_id,
-				    inv->nics[i].device_id);
-	return in_range(n, &match->nic_count);
-}
-
-static bool has_function(const struct inventory *inv, const char *pattern)
-{
-	for (size_t i = 0; i < inv->n_nics; i++)
-		if (nic_pattern_match(pattern, &inv->nics[i]))
-			return true;
-	return false;
-}
-
-static bool yes_no_matches(enum tri wanted, bool is)
-{
-	return wanted == TRI_UNKNOWN || (wanted == TRI_YES) == is;
-}
-
-static bool entry_matches(const struct platform_match *match, const struct inventory *inv,
-			  const struct hw_machine *machine)
-{
-	if (match->gpus && !gpus_match(match, inv))
-		return false;
-	if (!yes_no_matches(match->virtual_machine, machine->hypervisor) ||
-	    !text_matches(&match->dmi_vendor, machine->dmi_vendor) ||
-	    !text_matches(&match->dmi_product, machine->dmi_product))
-		return false;
-	if (match->nics && !nics_match(match, inv))
-		return false;
-	for (size_t i = 0; i < match->functions.n; i++)
-		if (!has_function(inv, match->functions.items[i]))
-			return false;
-	return yes_no_matches(match->data_direct, topo_has_data_direct(machine));
-}
-
-static const struct platform *by_name(const struct platforms *platforms, const char *name)
-{
-	for (size_t i = 0; platforms && i < platforms->n; i++)
-		if (streq(platforms->items[i].name, name))
-			return &platforms->items[i];
-	return NULL;
-}
-
-const struct platform *platforms_find(const struct platforms *own, const struct inventory *inv,
-				      const struct hw_machine *machine)
-{
-	const struct platforms *shipped = platforms_shipped();
-
-	for (size_t i = 0; own && i < own->n; i++)
-		if (!by_name(shipped, own->items[i].name) &&
-		    entry_matches(&own->items[i].match, inv, machine))
-			return &own->items[i];
-	for (size_t i = 0; i < shipped->n; i++) {
-		const struct platform *entry = by_name(own, shipped->items[i].name);
-
-		if (!entry)
-			entry = &shipped->items[i];
-		if (entry_matches(&entry->match, inv, machine))
-			return entry;
-	}
-	return NULL;
-}
-
 enum tri platform_atomic_card(const struct platform *platform, unsigned int vendor,
 			      unsigned int device)
 {
 	if (!platform || !platform->atomic_known)
 		return TRI_UNKNOWN;
-	return any_id_matches(&platform->atomic_cards, vendor, device) ? TRI_YES : TRI_NO;
+	return id_patterns_match(&platform->atomic_cards, vendor, device) ? TRI_YES : TRI_NO;
 }
 
 unsigned int platform_gpus(const struct platform *platform)
@@ -170,6 +68,7 @@ void topo_set_platform(struct builder *b)
 			  "%s; what was in force before stays (at the start: what the program has "
 			  "of its own)",
 			  b->options->platforms_error);
+	platforms_log(b->options->platforms, platform, inv, b->machine);
 	b->platform = platform;
 	if (!platform)
 		return;

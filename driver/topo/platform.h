@@ -92,6 +92,13 @@ const struct platforms *platforms_shipped(void);
 const struct platform *platforms_find(const struct platforms *own, const struct inventory *inv,
 				      const struct hw_machine *machine);
 
+/*
+ * Log at debug level which entry was "taken" (NULL: none), and which conditions do not hold of the
+ * administrator's others and, when none was taken, of the shipped ones that are for these GPUs.
+ */
+void platforms_log(const struct platforms *own, const struct platform *taken,
+		   const struct inventory *inv, const struct hw_machine *machine);
+
 /* The PFs of this chip must be handed out together; TRI_UNKNOWN: the entry does not say. */
 enum tri platform_atomic_card(const struct platform *platform, unsigned int vendor,
 			      unsigned int device);

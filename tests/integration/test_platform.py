@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the administrator says of a machine: a platform file that changes while the agent runs, NICs that are excluded."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # pylint: disable=wrong-import-position
 from fakeapi import FakeAPI
-from kubelet import NODE, TWINRAIL, Node, make_claim, run_tests
+from kubelet import NODE, TOP, TWINRAIL, Node, make_claim, run_tests
 
 GOOD = """
 platforms:
@@ -64,6 +66,71 @@ def test_platform_file():
         wait(lambda: len(re.findall(error, n.log_text())) == 2)
         time.sleep(1)
         assert attribute(api, "card-0000-03-00", "hairpin") == "unsupported"
+
+
+OWN = """
+platforms:
+  - name: acme
+    match:
+      dmiVendor: [ACME*, Foo]
+      dmiProduct: X9
+      gpus: {ids: ["10de:2330", "10de:2331"], count: "5-7"}
+      nics: {ids: ["15b3:1021"], count: "12-"}
+      functions: ["0001:02:03.0", "0001:02:04.0", "0000:*:00.0"]
+      dataDirect: true
+      virtual: true
+  - name: vendor
+    match: {dmiVendor: ["ACME", "Foo"], gpus: {ids: ["10de:2330"]}}
+  - name: mine
+    match: {gpus: {ids: ["10de:2330"]}}
+  - name: later
+    match: {gpus: {ids: ["10de:2330"]}}
+"""
+WHY = {
+    "acme": "gpus: the machine has 8 of 10de:2330, the entry wants 5 to 7 of 10de:2330 or 10de:2331 and no others; "
+    "virtual is false, the entry wants true; dmiVendor is NVIDIA, the entry wants ACME* or Foo; "
+    "dmiProduct is DGXH100, the entry wants X9; "
+    "nics: the machine has 10 of 15b3:1021, the entry wants 12 or more of 15b3:1021; "
+    "functions: there is no NIC at 0001:02:03.0 nor at 0001:02:04.0; dataDirect is false, the entry wants true",
+    "vendor": "dmiVendor is NVIDIA, the entry wants ACME or Foo",
+}
+
+
+def entries_told(machine, *args):
+    """{entry: message, or why} of what "topo -v" logs about platform entries."""
+    done = subprocess.run(
+        [TWINRAIL, "topo", "--root", TOP / f"tests/fixtures/{machine}.machine", "--log-format", "json", *args],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    return {e.get("entry"): e.get("why", e["msg"]) for e in lines if "platform" in e["msg"]}
+
+
+def test_why_an_entry_is_not_taken():
+    """Of each own entry, and without a taken one of those shipped ones for these GPUs: which conditions do not hold."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(OWN)
+        file.flush()
+        told = entries_told("hgx-h100", "-v", "--platform-file", file.name)
+        assert told == WHY | {
+            "mine": "platform entry is taken",
+            "later": "platform entry matches, but another one comes before it",
+        }, told
+        assert entries_told("hgx-h100", "--platform-file", file.name) == {}
+    assert entries_told("gb300", "-v") == {"gb300": "platform entry is taken"}
+    # No H100 PCIe is shipped; with a shipped entry replaced, the others for these GPUs are left.
+    assert entries_told("kvm-flat", "-v") == {None: "no shipped platform entry is for the GPUs of this machine"}
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write("platforms:\n  - name: hgx-h100\n    match: {dmiVendor: X, gpus: {ids: '10de:2330'}}\n")
+        file.flush()
+        told = entries_told("hgx-h100", "-v", "--platform-file", file.name)
+    assert told == {
+        "hgx-h100": "dmiVendor is NVIDIA, the entry wants X",
+        "azure-nd-h100-v5": "dmiVendor is NVIDIA, the entry wants Microsoft Corporation; "
+        "nics: the machine has 10 of 15b3:1021, the entry wants 1 or more of 15b3:101e",
+        "aws-p5": "dmiVendor is NVIDIA, the entry wants Amazon EC2; "
+        "nics: the machine has 10 of 15b3:1021, the entry wants 1 or more of 1d0f:efa?",
+    }, told
 
 
 def test_excluded():
