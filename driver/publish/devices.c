@@ -52,10 +52,14 @@ static const struct topo_card *atomic_card(const struct inventory *inv, const st
 	return &inv->cards[nic->card];
 }
 
-/* What the node itself uses, the administrator excludes or nobody answers for (design.md §6). */
+/*
+ * What the node itself uses, the administrator excludes, nobody answers for or no process can open
+ * (design.md §6).
+ */
 static bool is_kept_back(const struct topo_nic *nic)
 {
-	return nic->role == ROLE_FRONTEND || nic->withheld || nic->excluded || nic->broken;
+	return nic->role == ROLE_FRONTEND || nic->withheld || nic->excluded || nic->broken ||
+	       !nic->uverbs;
 }
 
 static bool is_published_card(const struct inventory *inv, const struct topo_card *card)
@@ -80,6 +84,16 @@ unsigned int publish_effective_kinds(const struct inventory *inv, unsigned int k
 bool publish_can_serve(const struct topo_gpu *gpu)
 {
 	return streq(gpu->vendor, "nvidia");
+}
+
+/*
+ * One that its driver does not have (it is bound to vfio-pci, or not loaded yet) has neither UUID
+ * nor minor number, by which the container's device would be found: no claim could be prepared.
+ */
+static bool is_published_gpu(const struct topo_gpu *gpu)
+{
+	return publish_can_serve(gpu) && !gpu->partition && !gpu->broken &&
+	       (gpu->uuid || gpu->minor >= 0);
 }
 
 /* A function that may be handed out alone, or ("of_cards") one of a published card. */
@@ -199,8 +213,7 @@ json_t *publish_devices(const struct inventory *inv, const struct publish_option
 	if (kinds & PUBLISH_PF)
 		add_pfs(devices, inv, options, overlapping(kinds));
 	for (size_t i = 0; kinds & PUBLISH_GPU && i < inv->n_gpus; i++)
-		if (publish_can_serve(&inv->gpus[i]) && !inv->gpus[i].partition &&
-		    !inv->gpus[i].broken)
+		if (is_published_gpu(&inv->gpus[i]))
 			add_device(devices, device_gpu(inv, &inv->gpus[i], options));
 	return devices;
 }

@@ -59,6 +59,26 @@ static const char *nvidia_gdr(const struct hw_machine *m)
 	return kernel == TRI_YES ? "dmabuf" : NULL;
 }
 
+/*
+ * Without UUID and minor number nobody can find the GPU's device: it is not handed out.  One that
+ * the driver lists, but does not describe, has a warning of its own.
+ */
+static void warn_without_driver(struct builder *b, const struct hw_pci *pci,
+				const struct topo_gpu *gpu)
+{
+	if (pci->vendor != VENDOR_NVIDIA || gpu->uuid || gpu->minor >= 0 || gpu->broken)
+		return;
+	if (!pci->driver)
+		topo_warn(b, "gpu-without-driver", gpu->name,
+			  "it has no driver, so it cannot be handed out: is the nvidia module "
+			  "loaded, and does the kernel's log say why it failed?");
+	else if (!streq(pci->driver, "nvidia"))
+		topo_warn(b, "gpu-without-driver", gpu->name,
+			  "it is bound to %s (for a virtual machine or a program), so it cannot be "
+			  "handed out; bind it to nvidia if that is not wanted",
+			  pci->driver);
+}
+
 static void add_gpu(struct builder *b, const struct hw_pci *pci, const char *vendor)
 {
 	const struct hw_machine *m = b->machine;
@@ -101,6 +121,7 @@ static void add_gpu(struct builder *b, const struct hw_pci *pci, const char *ven
 	}
 	if (b->options->numa_lists)
 		gpu->numa_nodes = numa_nodes_near(m, gpu->numa_node, &gpu->n_numa_nodes);
+	warn_without_driver(b, pci, gpu);
 	if (gpu->partition)
 		topo_warn(b, "gpu-partitioned", gpu->name,
 			  "it is divided (%s): whoever publishes GPUs here must publish its parts; "

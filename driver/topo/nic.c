@@ -236,6 +236,11 @@ static void add_nic(struct builder *b, const struct hw_pci *pci, struct function
 	owns->nic = (int)b->inv->n_nics - 1;
 	if (b->options->numa_lists)
 		nic->numa_nodes = numa_nodes_near(b->machine, nic->numa_node, &nic->n_numa_nodes);
+	if (!nic->uverbs)
+		topo_warn(
+			b, "nic-without-verbs", nic->name,
+			"its RDMA device has no verbs device, which programs open, so it cannot be "
+			"handed out: load ib_uverbs");
 	if (!nic->function_pcie_root)
 		topo_warn(b, "pcie-root-unknown", nic->name,
 			  "its place in the PCI tree is not below a PCI root complex of this "

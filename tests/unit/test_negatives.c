@@ -60,6 +60,16 @@ static void assert_published(const json_t *all, const char *device, bool expecte
 		fail_msg("%s is %spublished", device, expected ? "not " : "");
 }
 
+static void assert_warning(const struct inventory *inv, const char *code, const char *object,
+			   const char *text)
+{
+	for (size_t i = 0; i < inv->n_warnings; i++)
+		if (streq(inv->warnings[i].code, code) && streq(inv->warnings[i].object, object) &&
+		    strstr(inv->warnings[i].message, text))
+			return;
+	fail_msg("no warning %s of %s that says: %s", code, object, text);
+}
+
 /* The default route is on a link of its own, so that no NIC is kept back. */
 static void add_uplink(struct buf *b)
 {
@@ -68,14 +78,21 @@ static void add_uplink(struct buf *b)
 		   "twinrail/routes = default via 10.0.0.1 dev up0\n");
 }
 
-/* Two groups of a GPU and a NIC with these links. */
-static void add_machine(struct buf *b, const char *first, const char *second)
+/* Two groups of a GPU and a NIC with these links; the GPUs have no driver. */
+static void add_groups(struct buf *b, const char *first, const char *second)
 {
 	for (unsigned int n = 0; n < 2; n++) {
 		add_group(b, n);
 		add_group_gpu(b, n, "04:00.0");
 		free(add_group_nic(b, n, "03:00.0", 0x1021, n ? second : first, NULL));
 	}
+}
+
+static void add_machine(struct buf *b, const char *first, const char *second)
+{
+	add_groups(b, first, second);
+	add_gpu_driver(b, "0000:04:00.0", "Device Minor: 0");
+	add_gpu_driver(b, "0001:04:00.0", "Device Minor: 1");
 }
 
 /* "": two devices whose root is unknown would match each other. */
@@ -259,6 +276,7 @@ static void test_driver_versions(void **state)
 
 		add_uplink(&b);
 		add_gpu(&b, "pci0000:00/0000:01:00.0", 0);
+		add_gpu_driver(&b, "0000:01:00.0", "Device Minor: 0");
 		buf_printf(&b, "sys/module/nvidia/version = %s\n", cases[i].text);
 		inv = build_machine(&b);
 		all = published(inv);
@@ -287,7 +305,8 @@ static void test_placeholders_and_long_values(void **state)
 		json_t *all;
 
 		add_uplink(&b);
-		add_machine(&b, "eth1", "eth2");
+		add_groups(&b, "eth1", "eth2");
+		add_gpu_driver(&b, "0001:04:00.0", "Device Minor: 1");
 		buf_printf(&b,
 			   "proc/driver/nvidia/gpus/0000:04:00.0/information = Model: %0*d\\n"
 			   "GPU UUID: %s\\nDevice Minor: 0\n",
@@ -367,7 +386,8 @@ static void test_functions_without_link_or_pf(void **state)
 	buf_str(&b,
 		"sys/class/infiniband/rdmap1s0 -> "
 		"../../devices/pci0000:00/0000:01:00.0/infiniband/rdmap1s0\n"
-		"sys/devices/pci0000:00/0000:01:00.0/infiniband/rdmap1s0/node_type = 8: unknown\n");
+		"sys/devices/pci0000:00/0000:01:00.0/infiniband/rdmap1s0/node_type = 8: unknown\n"
+		"sys/class/infiniband_verbs/uverbs0/ibdev = rdmap1s0\n");
 	add_nic(&b, "pci0000:00/0000:02:00.0", 0x101e, 0, "mlx5_0", NULL, NULL);
 	inv = build_machine(&b);
 	all = published(inv);
@@ -394,11 +414,25 @@ static void test_functions_that_cannot_be_used(void **state)
 	buf_str(&b, "sys/devices/pci0000:60/0000:61:00.0/driver -> "
 		    "../../../bus/pci/drivers/vfio-pci\n");
 	add_pci(&b, "pci0000:60/0000:62:00.0", 0x020000, 0x15b3, 0x1021, 0);
+	/* an RDMA device that nobody can open */
+	add_pci(&b, "pci0000:60/0000:63:00.0", 0x020000, 0x15b3, 0x1021, 0);
+	buf_str(&b, "sys/class/infiniband/mlx5_9 -> "
+		    "../../devices/pci0000:60/0000:63:00.0/infiniband/mlx5_9\n"
+		    "sys/devices/pci0000:60/0000:63:00.0/infiniband/mlx5_9/node_type = 1: CA\n");
+	/* GPUs: for a virtual machine, without a driver, with one that says nothing */
+	add_pci(&b, "pci0000:60/0000:64:00.0", 0x030200, 0x10de, 0x2330, 0);
+	buf_str(&b, "sys/devices/pci0000:60/0000:64:00.0/driver -> "
+		    "../../../bus/pci/drivers/vfio-pci\n");
+	add_pci(&b, "pci0000:60/0000:65:00.0", 0x030200, 0x10de, 0x2330, 0);
+	add_gpu(&b, "pci0000:60/0000:66:00.0", 0);
 	inv = build_machine(&b);
 	all = published(inv);
 	assert_int_equal(json_object_size(all), 4);
 	assert_published(all, "nic-0000-61-00-0", false);
 	assert_published(all, "nic-0000-62-00-0", false);
+	assert_warning(inv, "nic-without-verbs", "nic-0000-63-00-0", "load ib_uverbs");
+	assert_warning(inv, "gpu-without-driver", "gpu-0000-64-00-0", "bound to vfio-pci");
+	assert_warning(inv, "gpu-without-driver", "gpu-0000-65-00-0", "it has no driver");
 	json_decref(all);
 	inventory_unref(inv);
 }
@@ -496,7 +530,7 @@ static void test_gpu_names_do_not_move(void **state)
 		struct buf b = { 0 };
 		struct inventory *inv;
 
-		add_machine(&b, "eth1", "eth2");
+		add_groups(&b, "eth1", "eth2");
 		buf_printf(&b,
 			   "proc/driver/nvidia/gpus/0001:04:00.0/information = Model: x\\n"
 			   "GPU UUID: GPU-1\\nDevice Minor: %d\n",
@@ -529,6 +563,7 @@ static void test_a_thousand_vfs(void **state)
 		*array_push(m->rdma, m->n_rdma, m->cap_rdma) = (struct hw_rdma){
 			.name = xasprintf("mlx5_%04u", i),
 			.bus_id = xstrdup(bus_id),
+			.uverbs = xasprintf("uverbs%u", i),
 		};
 	}
 	strlist_add(&m->default_routes, "eth0");

@@ -242,9 +242,9 @@ static void test_unknown_is_absent(void **state)
 	assert_null(json_object_get(nic, "capacity"));
 	assert_string_equal(string_of(nic, "dra.net/ifName"), "");
 	assert_true(json_is_false(json_object_get(attribute(nic, "dra.net/rdma"), "bool")));
-	/* pciBusID, type, vendor, deviceID */
+	/* pciBusID, type, vendor, deviceID, and the minor number by which it is found */
 	assert_int_equal(json_object_size(json_object_get(device_at(specs, 0, 1), "attributes")),
-			 4);
+			 5);
 	machine_done(&m);
 }
 
@@ -518,6 +518,44 @@ static void test_gpus_that_cannot_be_served(void **state)
 	add_gpu(&m, "0000:05:00.0");
 	specs = publish_specs(&m.inv, &o);
 	assert_string_equal(json_path_string(device_at(specs, 0, 0), "name"), "gpu-0000-05-00-0");
+	assert_null(device_at(specs, 0, 1));
+	machine_done(&m);
+}
+
+/* Its driver does not have it: neither UUID nor minor number leads to a device of the container. */
+static void test_gpus_without_driver_are_not_published(void **state)
+{
+	struct publish_options o = options_of(PUBLISH_GPU);
+	_cleanup_json_ json_t *specs = NULL;
+	struct machine m = { .inv = { .refs = 1000 } };
+
+	(void)state;
+	add_gpu(&m, "0000:03:00.0")->minor = TOPO_UNKNOWN;
+	add_gpu(&m, "0000:04:00.0")->minor = 0;
+	add_gpu(&m, "0000:05:00.0");
+	m.inv.gpus[2].minor = TOPO_UNKNOWN;
+	m.inv.gpus[2].uuid = text(&m, "GPU-1");
+	specs = publish_specs(&m.inv, &o);
+	assert_string_equal(json_path_string(device_at(specs, 0, 0), "name"), "gpu-0000-04-00-0");
+	assert_string_equal(json_path_string(device_at(specs, 0, 1), "name"), "gpu-0000-05-00-0");
+	assert_null(device_at(specs, 0, 2));
+	machine_done(&m);
+}
+
+/* No process could open it; a card is as good as the worst of its functions. */
+static void test_nics_without_verbs_are_not_published(void **state)
+{
+	struct publish_options o = options_of(ALL_KINDS & ~(unsigned int)PUBLISH_GPU);
+	_cleanup_json_ json_t *specs = NULL;
+	struct machine m;
+
+	(void)state;
+	machine_cards(&m, 1);
+	m.inv.nics[1].uverbs = NULL;
+	add_nic(&m, "0001:00:00.0")->uverbs = NULL;
+	add_nic(&m, "0001:01:00.0");
+	specs = publish_specs(&m.inv, &o);
+	assert_string_equal(json_path_string(device_at(specs, 0, 0), "name"), "nic-0001-01-00-0");
 	assert_null(device_at(specs, 0, 1));
 	machine_done(&m);
 }
@@ -848,6 +886,8 @@ int main(void)
 		cmocka_unit_test(test_excluded_are_not_published),
 		cmocka_unit_test(test_broken_are_not_published),
 		cmocka_unit_test(test_gpus_that_cannot_be_served),
+		cmocka_unit_test(test_gpus_without_driver_are_not_published),
+		cmocka_unit_test(test_nics_without_verbs_are_not_published),
 		cmocka_unit_test(test_no_functions_beside_five_cards),
 		cmocka_unit_test(test_slices_are_split),
 		cmocka_unit_test(test_counting_slices_are_smaller),

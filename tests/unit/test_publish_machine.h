@@ -77,6 +77,7 @@ static inline struct topo_nic *add_nic(struct machine *m, const char *bus_id)
 		if (*c == ':' || *c == '.')
 			*c = '-';
 	nic->name = name;
+	nic->uverbs = text(m, "uverbs%zu", inv->n_nics - 1);
 	return nic;
 }
 
@@ -103,7 +104,7 @@ static inline struct topo_gpu *add_gpu(struct machine *m, const char *bus_id)
 	*gpu = (struct topo_gpu){ .vendor = "nvidia",
 				  .vendor_id = 0x10de,
 				  .device_id = 0x31c2,
-				  .minor = TOPO_UNKNOWN,
+				  .minor = (int)inv->n_gpus - 1,
 				  .numa_node = TOPO_UNKNOWN,
 				  .rail_group = TOPO_UNKNOWN };
 	gpu->bus_id = text(m, "%s", bus_id);

@@ -138,9 +138,17 @@ static inline void add_bridge(struct buf *b, const char *path, unsigned int vend
 	add_port_type(b, path, depth == 0 ? 4 : depth % 2 ? 5 : 6);
 }
 
+/* One of NVIDIA with its driver, which says nothing of it. */
 static inline void add_gpu(struct buf *b, const char *path, int numa)
 {
 	add_pci(b, path, 0x030200, 0x10de, 0x2330, numa);
+	buf_printf(b, "sys/devices/%s/driver -> ../drivers/nvidia\n", path);
+}
+
+/* What the driver says of it. */
+static inline void add_gpu_driver(struct buf *b, const char *bus_id, const char *information)
+{
+	buf_printf(b, "proc/driver/nvidia/gpus/%s/information = %s\n", bus_id, information);
 }
 
 static inline void add_netdev(struct buf *b, const char *path, const char *name)
@@ -157,6 +165,7 @@ static inline void add_nic(struct buf *b, const char *path, unsigned int device,
 	buf_printf(b, "sys/class/infiniband/%s -> ../../devices/%s/infiniband/%s\n", rdma, path,
 		   rdma);
 	buf_printf(b, "sys/devices/%s/infiniband/%s/node_type = 1: CA\n", path, rdma);
+	buf_printf(b, "sys/class/infiniband_verbs/uverbs_%s/ibdev = %s\n", rdma, rdma);
 	if (guid)
 		buf_printf(b, "sys/devices/%s/infiniband/%s/sys_image_guid = %s\n", path, rdma,
 			   guid);

@@ -446,6 +446,7 @@ static void test_class_mismatch(void **state)
 
 		add_group(&b, 0);
 		add_pci(&b, path, 0x030200, 0x10de, device, 0);
+		add_gpu_driver(&b, "0000:04:00.0", "Device Minor: 0");
 		free(add_group_nic(&b, 0, "03:00.0", 0x1021, "rdma0", NULL));
 		inv = build_with(&b, &options);
 		assert_int_equal(inv->topology_class, CLASS_SWITCH);
