@@ -47,7 +47,7 @@ struct discovery {
 	struct strlist own_nics; /* addresses of all NICs that the node used since the start */
 	bool own_known; /* it has had a default route since the start */
 	bool complete; /* the machine behind the inventory could be read in full */
-	bool unreadable, no_root; /* logged already */
+	bool unreadable, no_root, patterns_told; /* logged already */
 	char *logged; /* the inventory that was logged last, as text */
 };
 

@@ -192,6 +192,13 @@ static bool is_overtaken(struct agent *a, const struct why *why, unsigned int pa
 	return clock_us() - d->held.since_us < HOLD_MAX_US;
 }
 
+static void log_unused(const char *option, const char *pattern, void *data)
+{
+	(void)data;
+	log_info("no NIC of this node fits a pattern", KV("option", "%s", option),
+		 KV("pattern", "%s", pattern));
+}
+
 static void discover(struct agent *a, unsigned int parts, const struct why *why)
 {
 	struct discovery *d = &a->discovery;
@@ -220,6 +227,10 @@ static void discover(struct agent *a, unsigned int parts, const struct why *why)
 	inv = topo_build(agent_facts_apply(d->facts, d->machine), &to);
 	remember_own(d, inv);
 	take_inventory(a, inv, why, parts, start);
+	if (!d->patterns_told && d->complete) {
+		d->patterns_told = true;
+		topology_unused_patterns(&to, a->inventory, log_unused, NULL);
+	}
 }
 
 /* A bad file is said once; the inventory has a warning as long as it is bad. */

@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/topology_options.h"
 #include "hw/hw.h"
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -87,6 +89,13 @@ static int read_machine(const char *dir, void *arg, struct err *err)
 	return hw_read(dir, arg, err);
 }
 
+/* No error: the same options are often those of other machines, too. */
+static void tell_unused(const char *option, const char *pattern, void *command)
+{
+	fprintf(stderr, "twinrail %s: %s: \"%s\" fits no NIC of this machine\n",
+		(const char *)command, option, pattern);
+}
+
 struct inventory *offline_inventory(const char *command, const char *root,
 				    const struct topo_options *options)
 {
@@ -99,6 +108,7 @@ struct inventory *offline_inventory(const char *command, const char *root,
 		return NULL;
 	}
 	inv = topo_build(machine, options);
+	topology_unused_patterns(options, inv, tell_unused, (void *)(uintptr_t)command);
 	hw_free(machine);
 	return inv;
 }

@@ -27,6 +27,7 @@ int offline_with_root(const char *root, int (*use)(const char *dir, void *arg, s
 /*
  * Read the machine below "root", or a recorded one when "root" is a file, and build its model: a new
  * reference.  NULL: it cannot be read, and the reason is on stderr after the name of the command.
+ * Patterns in "options" that fit no NIC are told there, too.
  */
 struct inventory *offline_inventory(const char *command, const char *root,
 				    const struct topo_options *options);

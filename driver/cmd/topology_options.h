@@ -63,6 +63,11 @@ bool topology_load(const char *command, struct topology_options *t);
 /* What topo_build() is to know; borrows from "t".  Members that "t" has no say in are not set. */
 void topology_set(const struct topology_options *t, struct topo_options *to);
 
+/* Call "tell" for each pattern of --nic-include and --nic-exclude that fits no NIC of "inv". */
+void topology_unused_patterns(const struct topo_options *to, const struct inventory *inv,
+			      void (*tell)(const char *option, const char *pattern, void *data),
+			      void *data);
+
 void topology_options_done(struct topology_options *t);
 
 #endif

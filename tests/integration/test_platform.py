@@ -137,12 +137,35 @@ def test_excluded():
     """One PF of a card is excluded: the card is not published, and a claim that has it is refused."""
     with FakeAPI() as api, Node(api, start=False) as n:
         api.create("/api/v1/nodes", {"metadata": {"name": NODE}})
-        n.args += ["--nic-exclude", "0002:03:00.1"]
+        n.args += ["--nic-exclude", "0002:03:00.1,eth-mistyped"]
         n.start()
         wait(lambda: attribute(api, "card-0000-03-00", "type") == "card")
         assert attribute(api, "card-0002-03-00", "type") is None
         text = n.refuse(make_claim(api, "c", [("nic", "card-0002-03-00")]))
         assert "nic-0002-03-00-1" in text and "--nic-exclude" in text, text
+        n.process.send_signal(signal.SIGHUP)
+        time.sleep(1)
+        unused = re.findall(r"(\S+) +no NIC of this node fits a pattern (.*)", n.log_text())
+        assert unused == [("info", "option=--nic-exclude pattern=eth-mistyped")], unused
+
+
+def test_unused_patterns():
+    """A pattern that fits no NIC is noted, and changes nothing."""
+    gb300 = TOP / "tests/fixtures/gb300.machine"
+    for command in (["topo"], ["slices", "--node-name", "n"], ["explain", "GPU1", "gpu0rdma0"]):
+        plain, done = (
+            subprocess.run(
+                [TWINRAIL, *command, "--root", gb300, *args], capture_output=True, text=True, timeout=60, check=True
+            )
+            for args in ([], ["--nic-include", "gpu*,gqu*", "--nic-exclude", "15b3:1019,role=storage"])
+        )
+        assert plain.stderr == "" and done.returncode == 0, (plain, done)
+        assert done.stderr.splitlines() == [
+            f'twinrail {command[0]}: {option}: "{pattern}" fits no NIC of this machine'
+            for option, pattern in (
+                ("--nic-include", "gqu*"), ("--nic-exclude", "15b3:1019"), ("--nic-exclude", "role=storage"),
+            )
+        ], done.stderr  # fmt: skip
 
 
 def test_usage():

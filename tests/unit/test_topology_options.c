@@ -77,6 +77,40 @@ static void test_values(void **state)
 	topology_options_done(&t);
 }
 
+static void add_told(const char *option, const char *pattern, void *data)
+{
+	buf_printf(data, "%s %s;", option, pattern);
+}
+
+static void test_unused_patterns(void **state)
+{
+	char first[] = "0000:03:00.0", second[] = "0000:04:00.0", link[] = "eth0";
+	struct topo_nic nics[] = {
+		{ .bus_id = first, .vendor_id = 0x15b3, .device_id = 0x1021, .netdev = link },
+		{ .bus_id = second, .vendor_id = 0x15b3, .device_id = 0x1023, .role = ROLE_RAIL },
+	};
+	struct inventory inv = { .nics = nics, .n_nics = ARRAY_SIZE(nics) };
+	struct topology_options t = {
+		.nic_include = "eth*,eth1,15b3:1021",
+		.nic_exclude = "0000:0?:00.0,0000:05:*,role=rail,role=storage,15B3:1019",
+	};
+	struct topo_options to = { 0 };
+	struct buf told = { 0 };
+	struct err err = { 0 };
+
+	(void)state;
+	topology_unused_patterns(&to, &inv, add_told, &told);
+	assert_int_equal(told.len, 0);
+	assert_int_equal(topology_check(&t, &err), 0);
+	topology_set(&t, &to);
+	topology_unused_patterns(&to, &inv, add_told, &told);
+	assert_non_null(told.data);
+	assert_string_equal(told.data, "--nic-include eth1;--nic-exclude 0000:05:*;"
+				       "--nic-exclude role=storage;--nic-exclude 15B3:1019;");
+	buf_done(&told);
+	topology_options_done(&t);
+}
+
 /* Empty texts, as a chart gives them for what is not set. */
 static void test_nothing(void **state)
 {
@@ -154,9 +188,8 @@ static void test_file_changes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_refused),		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_unused_patterns), cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_file_changes),
 	};
 
