@@ -248,6 +248,124 @@ static void test_waiting_vf(void **state)
 	}
 }
 
+#define WAITS "twinrail/addresses = lo 127.0.0.1/8 scope host\ntwinrail/routes =\n"
+
+/* A VF is asked for its master when something runs on its link. */
+static void test_vf_master(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+
+	(void)state;
+	add_pf_and_vf(&b);
+	add_nic(&b, BRIDGE "/0000:03:00.2", 0x101e, 0, "ibv_2", "eth2", NULL);
+	buf_str(&b, "sys/devices/" BRIDGE "/0000:03:00.2/physfn -> ../0000:03:00.0\n"
+		    "sys/devices/" BRIDGE
+		    "/0000:03:00.1/net/eth1/master -> ../../../../../virtual/net/bond0\n"
+		    "sys/class/net/bond0 -> ../../devices/virtual/net/bond0\n"
+		    "sys/class/net/vlan2 -> ../../devices/virtual/net/vlan2\n"
+		    "sys/devices/virtual/net/bond0/lower_eth1 -> ../eth1\n"
+		    "sys/devices/virtual/net/bond0/lower_gone -> ../gone\n"
+		    "sys/devices/virtual/net/vlan2/lower_eth2 -> ../eth2\n");
+	machine = read_buf(&b);
+	assert_string_equal(netdev_of(machine, "eth1")->master, "bond0");
+	assert_null(netdev_of(machine, "eth2")->master);
+	assert_int_equal(machine->n_warnings, 0);
+	hw_free(machine);
+}
+
+/* Of a VF with files that cannot be read the others are told, as of any device. */
+static void test_vf_unreadable(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+
+	(void)state;
+	add_pf_and_vf(&b);
+	add_nic(&b, BRIDGE "/0000:03:00.2", 0x101e, 0, "ibv_2", NULL, NULL);
+	buf_str(&b, WAITS "sys/devices/" BRIDGE "/0000:03:00.2/physfn -> ../0000:03:00.0\n"
+			  "sys/class/net/eth2 -> ../../devices/" BRIDGE "/0000:03:00.2/net/eth2\n"
+			  "sys/devices/" BRIDGE "/0000:03:00.2/net/eth2/operstate = up\n"
+			  "sys/devices/" BRIDGE "/0000:03:00.2/net/eth2/mtu ! EIO\n");
+	add_nic(&b, BRIDGE "/0000:03:00.3", 0x101e, 0, "ibv_3", "eth3", NULL);
+	buf_str(&b, "sys/devices/" BRIDGE "/0000:03:00.3/physfn -> ../0000:03:00.0\n"
+		    "sys/devices/" BRIDGE "/0000:03:00.3/net/eth3/operstate ! EINVAL\n"
+		    "sys/devices/" BRIDGE "/0000:03:00.3/infiniband/ibv_3/ports/1/state ! EIO\n");
+	machine = read_buf(&b);
+	assert_null(netdev_of(machine, "eth3")->oper_state);
+	assert_int_equal(netdev_of(machine, "eth3")->mtu, 1500);
+	assert_string_equal(netdev_of(machine, "eth2")->oper_state, "up");
+	assert_int_equal(netdev_of(machine, "eth2")->mtu, HW_UNKNOWN);
+	assert_int_equal(rdma_of(machine, "ibv_3")->n_ports, 1);
+	assert_null(rdma_of(machine, "ibv_3")->ports[0].state);
+	assert_string_equal(rdma_of(machine, "ibv_3")->ports[0].link_layer, "Ethernet");
+	assert_int_equal(rdma_of(machine, "ibv_3")->ports[0].n_gids, 0);
+	hw_free(machine);
+}
+
+/* The devices of a VF behind a link on the way, and those that are not there. */
+static void test_vf_elsewhere(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+
+	(void)state;
+	add_pf_and_vf(&b);
+	buf_str(&b, WAITS "sys/devices/alias -> " BRIDGE "\n"
+			  "sys/class/net/eth3 -> ../../devices/alias/0000:03:00.1/net/eth1\n"
+			  "sys/class/infiniband/ibv_3 -> "
+			  "../../devices/alias/0000:03:00.1/infiniband/ibv_1\n"
+			  "sys/class/net/eth4 -> ../../devices/" BRIDGE "/0000:03:00.1/net/eth4\n"
+			  "sys/class/infiniband/ibv_4 -> ../../devices/" BRIDGE
+			  "/0000:03:00.1/infiniband/ibv_4\n");
+	machine = read_buf(&b);
+	assert_string_equal(netdev_of(machine, "eth3")->oper_state, "down");
+	assert_int_equal(netdev_of(machine, "eth3")->mtu, 1500);
+	assert_string_equal(rdma_of(machine, "ibv_3")->ports[0].state, "DOWN");
+	assert_null(hw_find_netdev(machine, "eth4"));
+	assert_int_equal(machine->n_rdma, 3);
+	assert_int_equal(machine->n_warnings, 2);
+	assert_string_equal(machine->warnings[0].code, "netdev-unreadable");
+	assert_string_equal(machine->warnings[0].object, "eth4");
+	assert_string_equal(machine->warnings[1].code, "rdma-device-unreadable");
+	assert_string_equal(machine->warnings[1].object, "ibv_4");
+	hw_free(machine);
+}
+
+/* A table as on a running machine: most entries are zero, and an address that went left a hole. */
+static void test_gid_table(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+	const struct hw_rdma_port *port;
+
+	(void)state;
+	add_nic(&b, FUNCTION, 0x1021, 0, "mlx5_0", "eth0", NULL);
+	for (int i = 0; i < 256; i++) {
+		bool used = i == 0 || i == 3 || i == 255;
+
+		buf_printf(&b, RDMA "/ports/1/gids/%d = %s:0000:0000:0000:0000:0000:0000:0000\n", i,
+			   used ? "fe80" : "0000");
+		if (i == 3)
+			buf_printf(&b,
+				   RDMA "/ports/1/gid_attrs/types/%d = RoCE v2\n" RDMA
+					"/ports/1/gid_attrs/ndevs/%d = eth0\n",
+				   i, i);
+		else
+			buf_printf(&b, RDMA "/ports/1/gid_attrs/types/%d ! EINVAL\n", i);
+	}
+	machine = read_buf(&b);
+	port = &rdma_of(machine, "mlx5_0")->ports[0];
+	assert_int_equal(port->n_gids, 3);
+	assert_int_equal(port->gids[0].index, 0);
+	assert_null(port->gids[0].type);
+	assert_int_equal(port->gids[1].index, 3);
+	assert_string_equal(port->gids[1].type, "RoCE v2");
+	assert_string_equal(port->gids[1].netdev, "eth0");
+	assert_int_equal(port->gids[2].index, 255);
+	hw_free(machine);
+}
+
 /* A VF whose PF has no RDMA device tells all itself. */
 static void test_vf_alone(void **state)
 {
@@ -385,12 +503,14 @@ static void test_uverbs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_link),	   cmocka_unit_test(test_link_down),
-		cmocka_unit_test(test_owners),	   cmocka_unit_test(test_odd_links),
-		cmocka_unit_test(test_vf),	   cmocka_unit_test(test_waiting_vf),
-		cmocka_unit_test(test_vf_alone),   cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_many_ports), cmocka_unit_test(test_software),
-		cmocka_unit_test(test_uverbs),
+		cmocka_unit_test(test_link),	     cmocka_unit_test(test_link_down),
+		cmocka_unit_test(test_owners),	     cmocka_unit_test(test_odd_links),
+		cmocka_unit_test(test_vf),	     cmocka_unit_test(test_waiting_vf),
+		cmocka_unit_test(test_vf_alone),     cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_many_ports),   cmocka_unit_test(test_software),
+		cmocka_unit_test(test_uverbs),	     cmocka_unit_test(test_vf_master),
+		cmocka_unit_test(test_vf_elsewhere), cmocka_unit_test(test_vf_unreadable),
+		cmocka_unit_test(test_gid_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

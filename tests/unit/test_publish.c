@@ -293,6 +293,48 @@ static void test_card_says_what_its_functions_agree_on(void **state)
 	machine_done(&m);
 }
 
+/* What is not the same of both is no fact of the card; of MTU and distance the worse and nearer. */
+static void test_card_without_agreement(void **state)
+{
+	static const char *const absent[] = { "pcieSwitch", "resource.kubernetes.io/numaNode",
+					      "railGroup",  "role",
+					      "crossRail",  "linkLayer" };
+	struct publish_options o = options_of(PUBLISH_CARD);
+	_cleanup_json_ json_t *specs = NULL, *other = NULL;
+	struct topo_nic *nic;
+	struct machine m;
+	const json_t *card;
+
+	(void)state;
+	machine_cards(&m, 1);
+	specs = publish_specs(&m.inv, &o);
+	card = device_at(specs, 0, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(absent); i++)
+		if (!attribute(card, absent[i]))
+			fail_msg("%s is not there", absent[i]);
+	assert_string_equal(string_of(card, "pathClass"), "PXB");
+	nic = &m.inv.nics[1];
+	nic->pcie_switch = text(&m, "0000:77:00.0");
+	nic->numa_node = 7;
+	nic->rail_group = 7;
+	nic->role = ROLE_STORAGE;
+	nic->cross_rail = TRI_SUPPORTED;
+	nic->ports[0].link_layer = text(&m, "InfiniBand");
+	nic->rdma_device = NULL;
+	nic->best_path = PATH_PIX;
+	nic->mtu = 1500;
+	other = publish_specs(&m.inv, &o);
+	card = device_at(other, 0, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(absent); i++)
+		if (attribute(card, absent[i]))
+			fail_msg("%s is there", absent[i]);
+	assert_string_equal(string_of(card, "pathClass"), "PIX");
+	assert_int_equal(json_integer_value(json_object_get(attribute(card, "dra.net/mtu"), "int")),
+			 1500);
+	assert_true(json_is_false(json_object_get(attribute(card, "dra.net/rdma"), "bool")));
+	machine_done(&m);
+}
+
 static void test_rdma_of_the_mirror_follows_the_role(void **state)
 {
 	const struct {
@@ -877,6 +919,7 @@ int main(void)
 		cmocka_unit_test(test_fullest_device_fits),
 		cmocka_unit_test(test_unknown_is_absent),
 		cmocka_unit_test(test_card_says_what_its_functions_agree_on),
+		cmocka_unit_test(test_card_without_agreement),
 		cmocka_unit_test(test_rdma_of_the_mirror_follows_the_role),
 		cmocka_unit_test(test_strings_are_never_cut),
 		cmocka_unit_test(test_odd_addresses_have_no_standard_attributes),

@@ -291,6 +291,9 @@ static void test_bond(void **state)
 	add_nic(&b, "pci0000:00/0000:00:04.0", 0x1021, 0, "mlx5_2", "eth2", NULL);
 	add_pci(&b, "pci0000:00/0000:00:05.0", 0x020000, 0x8086, 0x1572, 0);
 	add_netdev(&b, "pci0000:00/0000:00:05.0", "eth3");
+	/* in the slot of the first one, but not part of the bond */
+	add_pci(&b, "pci0000:00/0000:00:03.7", 0x020000, 0x15b3, 0x1021, 0);
+	add_netdev(&b, "pci0000:00/0000:00:03.7", "eth7");
 	add_virtual(&b, "bond0", "bond", NULL);
 	for (unsigned int i = 0; i < 4; i++) {
 		static const char *const paths[] = { NIC, SECOND, "pci0000:00/0000:00:04.0",
@@ -309,7 +312,10 @@ static void test_bond(void **state)
 	assert_null(inv->nics[1].lag_members);
 	assert_int_equal(inv->nics[0].role, ROLE_FRONTEND);
 	assert_int_equal(inv->nics[1].role, ROLE_FRONTEND);
-	assert_false(has_warning(inv, "nic-without-rdma"));
+	for (size_t i = 0; i < inv->n_warnings; i++)
+		if (streq(inv->warnings[i].code, "nic-without-rdma"))
+			assert_string_equal(inv->warnings[i].object, "0000:00:03.7");
+	assert_true(has_warning(inv, "nic-without-rdma"));
 	inventory_unref(inv);
 }
 

@@ -92,6 +92,57 @@ static void test_best_shared(void **state)
 	inventory_unref(inv);
 }
 
+/* Of two that are equally near, the one of the GPU's NUMA node. */
+static void test_same_numa_node(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "06:00.0");
+	for (unsigned int i = 0; i < 2; i++) {
+		_cleanup_free_ char *path = group_path(0, 0, i ? "04:00.0" : "03:00.0");
+
+		add_nic(&b, path, 0x1021, i ? 0 : 1, i ? "mlx5_1" : "mlx5_0", NULL, NULL);
+	}
+	inv = build_machine(&b);
+	assert_false(pair_of(inv, "0000:06:00.0", "0000:03:00.0")->best);
+	assert_true(pair_of(inv, "0000:06:00.0", "0000:04:00.0")->best);
+	inventory_unref(inv);
+}
+
+/* What is nobody's best says how far its nearest GPU is, and which, if it is only one. */
+static void test_nearest_gpu(void **state)
+{
+	struct strlist exclude = { 0 };
+	const struct topo_options options = { .exclude = &exclude };
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	strlist_add(&exclude, "extra*");
+	for (unsigned int i = 0; i < 3; i++) {
+		add_group(&b, i);
+		add_group_gpu(&b, i, "04:00.0");
+	}
+	add_group_gpu(&b, 1, "05:00.0");
+	free(add_group_nic(&b, 2, "03:00.0", 0x1021, "extra0", NULL));
+	free(add_group_nic(&b, 1, "03:00.0", 0x1021, "extra1", NULL));
+	add_nic(&b, "pci0008:00/0008:00:01.0", 0x1021, 0, "mlx5_8", "extra2", NULL);
+	inv = build_with(&b, &options);
+	assert_int_equal(nic_of(inv, "0002:03:00.0")->best_gpu, 3);
+	assert_int_equal(nic_of(inv, "0002:03:00.0")->best_path, PATH_PIX);
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->best_gpu, TOPO_UNKNOWN); /* two */
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->best_path, PATH_PIX);
+	assert_int_equal(nic_of(inv, "0008:00:01.0")->best_gpu, TOPO_UNKNOWN);
+	assert_int_equal(nic_of(inv, "0008:00:01.0")->best_path, PATH_NODE);
+	for (size_t i = 0; i < inv->n_pairs; i++)
+		assert_false(inv->pairs[i].best);
+	inventory_unref(inv);
+	strlist_done(&exclude);
+}
+
 /* GPUs and NICs on roots of their own: "gpus", "nics" are their NUMA nodes. */
 static struct inventory *roots(const int *gpus, unsigned int n_gpus, const int *nics,
 			       unsigned int n_nics, const struct topo_options *options)
@@ -237,6 +288,48 @@ static void test_flat(void **state)
 	inventory_unref(inv);
 }
 
+/* Two GPUs and two NICs at these places, in a virtual machine or not; switches as in a group. */
+static enum topo_class class_of(const char *const gpus[2], const char *const nics[2], bool virtual)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+	enum topo_class class;
+
+	add_group(&b, 0);
+	for (int i = 0; i < 2; i++) {
+		add_gpu(&b, gpus[i], -1);
+		add_nic(&b, nics[i], 0x101e, -1, i ? "mlx5_1" : "mlx5_0", NULL, NULL);
+	}
+	buf_printf(&b, "proc/cpuinfo = processor: 0\\nflags\\t\\t: fpu%s lm\n",
+		   virtual ? " hypervisor" : "");
+	inv = build_machine(&b);
+	class = inv->topology_class;
+	assert_int_equal(has_warning(inv, "flat-topology"), class == CLASS_FLAT);
+	inventory_unref(inv);
+	return class;
+}
+
+/* Flat is only what says nothing at all: a second root or a switch anywhere does say something. */
+static void test_not_flat(void **state)
+{
+	_cleanup_free_ char *gpu = group_path(0, 1, "08:00.0"), *nic = group_path(0, 0, "09:00.0");
+	const char *gpus[2] = { "pci0000:00/0000:00:04.0", "pci0000:00/0000:00:05.0" };
+	const char *nics[2] = { "pci0000:00/0000:00:06.0", "pci0000:00/0000:00:07.0" };
+
+	(void)state;
+	assert_int_equal(class_of(gpus, nics, true), CLASS_FLAT);
+	assert_int_equal(class_of(gpus, nics, false), CLASS_UNKNOWN);
+	gpus[1] = "pci0000:80/0000:80:05.0";
+	assert_int_equal(class_of(gpus, nics, true), CLASS_UNKNOWN);
+	gpus[1] = gpu;
+	assert_int_equal(class_of(gpus, nics, true), CLASS_UNKNOWN);
+	gpus[1] = "pci0000:00/0000:00:05.0";
+	nics[0] = nic;
+	assert_int_equal(class_of(gpus, nics, true), CLASS_UNKNOWN);
+	nics[0] = "pci0000:80/0000:80:06.0";
+	assert_int_equal(class_of(gpus, nics, true), CLASS_UNKNOWN);
+}
+
 /* A GPU, and a NIC with one VF, whose links are rdma0 and eth0v0. */
 static struct inventory *with_vf(const char *more)
 {
@@ -271,6 +364,8 @@ static void test_vf(void **state)
 	assert_string_equal(vf->pf_bus_id, "0000:03:00.0");
 	assert_int_equal(vf->rail, 0);
 	assert_int_equal(vf->role, ROLE_RAIL);
+	assert_int_equal(vf->best_gpu, 0);
+	assert_int_equal(vf->best_path, PATH_PIX);
 	assert_true(pair_of(inv, "0000:04:00.0", "0000:03:00.2")->best);
 	assert_int_equal(inv->rail_count, 1);
 	inventory_unref(inv);
@@ -382,10 +477,13 @@ int main(void)
 		cmocka_unit_test(test_large_card),
 		cmocka_unit_test(test_best_of_equals),
 		cmocka_unit_test(test_best_shared),
+		cmocka_unit_test(test_same_numa_node),
+		cmocka_unit_test(test_nearest_gpu),
 		cmocka_unit_test(test_numa_only),
 		cmocka_unit_test(test_best_of_another),
 		cmocka_unit_test(test_best_is_handed_out),
 		cmocka_unit_test(test_flat),
+		cmocka_unit_test(test_not_flat),
 		cmocka_unit_test(test_vf),
 		cmocka_unit_test(test_own_vf),
 		cmocka_unit_test(test_vf_of_data_direct),

@@ -153,6 +153,11 @@ static void test_unknown_types(void **state)
 		if (streq(m->pci[i].bus_id, "0000:01:00.0"))
 			m->pci[i].port_type = HW_PORT_UPSTREAM;
 	check(m, "0000:03:00.0", "0000:06:00.0", PATH_UNKNOWN, TOPO_UNKNOWN);
+	/* Also when all is known of one side. */
+	for (size_t i = 0; i < m->n_pci; i++)
+		if (streq(m->pci[i].bus_id, "0000:02:00.0"))
+			m->pci[i].port_type = HW_PORT_DOWNSTREAM;
+	check(m, "0000:03:00.0", "0000:06:00.0", PATH_UNKNOWN, TOPO_UNKNOWN);
 	for (size_t i = 0; i < m->n_pci; i++)
 		if (streq(m->pci[i].bus_id, "0000:04:00.0"))
 			m->pci[i].port_type = HW_PORT_UPSTREAM;

@@ -215,6 +215,105 @@ static void test_rail_of_child(void **state)
 	assert_rails(inv, (int[]){ 1, 0 }, "netdev-name", NULL);
 }
 
+/* Patterns are each for links, or for what is made on them. */
+static void test_names_of_the_other_kind(void **state)
+{
+	static const char *const names[] = { "gpu0rdma0", "rdma0" };
+
+	(void)state;
+	assert_rails(named((const char *[]){ "gpu0ipvlan0" }, 1, ""), (int[]){ -1 }, NULL,
+		     "rail-unknown");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_free_ char *child =
+			xasprintf("sys/class/net/%s -> ../../devices/virtual/net/%s\n"
+				  "sys/devices/virtual/net/%s/uevent = DEVTYPE=ipvlan\n"
+				  "sys/devices/virtual/net/%s/lower_eth0 -> x\n",
+				  names[i], names[i], names[i], names[i]);
+
+		assert_rails(named((const char *[]){ "eth0" }, 1, child), (int[]){ -1 }, NULL,
+			     "rail-unknown");
+	}
+}
+
+/*
+ * Two ConnectX-8 (groups 0, 1) whose Data Direct functions are beside the GPUs of groups 3 and 2, on
+ * a platform that is cabled in the order of roots; "v3": of the second one.
+ */
+static struct inventory *crossed(const char *v3)
+{
+	struct platforms *own = parse_platforms("platforms:\n"
+						"- name: ordered\n"
+						"  match: {gpus: {ids: ['10de:2330']}}\n"
+						"  atomicCards: []\n"
+						"  railOrder: pcie-root\n");
+	const struct topo_options options = { .platforms = own };
+	struct inventory *inv;
+	struct buf b = { 0 };
+
+	for (unsigned int i = 0; i < 4; i++)
+		add_group(&b, i);
+	for (unsigned int i = 0; i < 2; i++) {
+		_cleanup_free_ char *nic = add_group_nic(&b, i, "03:00.0", 0x1023, NULL, NULL);
+		_cleanup_free_ char *dma = group_path(3 - i, 1, "05:00.0");
+
+		add_vpd(&b, nic, NULL, i ? v3 : "A");
+		add_pci(&b, dma, 0x080100, 0x15b3, 0x2100, 0);
+		add_vpd(&b, dma, NULL, i ? "B" : "A");
+		add_group_gpu(&b, 3 - i, "04:00.0");
+	}
+	buf_str(&b, "twinrail/routes = default dev uplink\n");
+	inv = build_with(&b, &options);
+	platforms_free(own);
+	return inv;
+}
+
+/* The order that counts is that of the roots which the DMA comes from, not that of addresses. */
+static void test_order_of_effective_roots(void **state)
+{
+	struct inventory *inv = crossed("B");
+
+	(void)state;
+	assert_int_equal(nic_of(inv, "0000:03:00.0")->rail, 1);
+	assert_int_equal(nic_of(inv, "0001:03:00.0")->rail, 0);
+	assert_string_equal(nic_of(inv, "0000:03:00.0")->rail_source, "root-order");
+	assert_int_equal(inventory_gpu(inv, "0002:04:00.0")->rail_group, 0);
+	inventory_unref(inv);
+	inv = crossed("C"); /* nobody knows where its DMA comes from */
+	for (size_t i = 0; i < inv->n_nics; i++)
+		assert_int_equal(inv->nics[i].rail, TOPO_UNKNOWN);
+	assert_true(has_warning(inv, "data-direct-unmatched"));
+	inventory_unref(inv);
+}
+
+/* A root that has no number has no place in their order. */
+static void test_order_of_unknown_roots(void **state)
+{
+	struct platforms *own = parse_platforms("platforms:\n"
+						"- name: ordered\n"
+						"  match: {gpus: {ids: ['10de:2330']}}\n"
+						"  railOrder: pcie-root\n");
+	const struct topo_options options = { .platforms = own };
+	struct inventory *inv;
+	struct buf b = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const char *root = i ? "platform/x/pci0001:00/0001:00" : "pci0000:00/0000:00";
+		_cleanup_free_ char *gpu = xasprintf("%s:01.0", root);
+		_cleanup_free_ char *nic = xasprintf("%s:02.0", root);
+
+		add_gpu(&b, gpu, 0);
+		add_nic(&b, nic, 0x1021, 0, i ? "mlx5_1" : "mlx5_0", NULL, NULL);
+	}
+	inv = build_with(&b, &options);
+	assert_int_equal(inv->pairs[3].path, PATH_PHB);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(inv->nics[i].rail, TOPO_UNKNOWN);
+	assert_true(has_warning(inv, "rail-unknown"));
+	inventory_unref(inv);
+	platforms_free(own);
+}
+
 /* mlx5_N is numbered anew at each boot, with gaps for other ports: nothing depends on it. */
 static void test_renumbered_devices(void **state)
 {
@@ -503,6 +602,9 @@ int main(void)
 		cmocka_unit_test(test_no_groups_around_a_gap),
 		cmocka_unit_test(test_irregular),
 		cmocka_unit_test(test_rail_of_child),
+		cmocka_unit_test(test_names_of_the_other_kind),
+		cmocka_unit_test(test_order_of_effective_roots),
+		cmocka_unit_test(test_order_of_unknown_roots),
 		cmocka_unit_test(test_renumbered_devices),
 		cmocka_unit_test(test_rails_by_platform),
 		cmocka_unit_test(test_map_of_vf),

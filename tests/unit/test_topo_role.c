@@ -48,6 +48,31 @@ static void test_roles(void **state)
 	inventory_unref(inv);
 }
 
+/*
+ * GPU and NIC below two ports of one root complex are near enough (PHB) for what is far from all
+ * GPUs to be there for storage: both ports of a card, none of which the node uses.
+ */
+static void test_storage_card(void **state)
+{
+	struct buf b = { 0 };
+	struct inventory *inv;
+
+	(void)state;
+	add_gpu(&b, "pci0000:00/0000:00:01.0", 0);
+	add_nic(&b, "pci0000:00/0000:00:02.0", 0x1021, 0, "mlx5_0", "rdma0", NULL);
+	add_nic(&b, "pci0001:00/0001:00:01.0", 0x1021, 0, "mlx5_1", "eth1", CARD_GUID);
+	add_nic(&b, "pci0001:00/0001:00:01.1", 0x1021, 0, "mlx5_2", "eth2", CARD_GUID);
+	buf_str(&b, "twinrail/routes = default dev uplink\n");
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_cards, 1);
+	assert_int_equal(nic_of(inv, "0000:00:02.0")->role, ROLE_RAIL);
+	for (size_t i = 1; i < 3; i++) {
+		assert_int_equal(inv->nics[i].role, ROLE_STORAGE);
+		assert_string_equal(inv->nics[i].role_source, "distance");
+	}
+	inventory_unref(inv);
+}
+
 /* "gpus" of 8 GPUs of an HGX H100, each with a NIC at its switch, and a NIC on a root of its own. */
 static struct inventory *hgx(unsigned int gpus)
 {
@@ -546,6 +571,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_storage_card),
 		cmocka_unit_test(test_nic_of_lost_gpu),
 		cmocka_unit_test(test_own_nic_unknown),
 		cmocka_unit_test(test_rails_before_own_nic),
