@@ -22,6 +22,7 @@ struct inventory *topo_build(const struct hw_machine *machine, const struct topo
 		.machine = machine,
 		.options = options ? options : &defaults,
 		.inv = xnew(struct inventory),
+		.data_direct = topo_has_data_direct(machine),
 	};
 	struct inventory *inv = b.inv;
 

@@ -44,6 +44,7 @@ struct builder {
 	struct nic_facts *nics; /* as many as inv->nics */
 	struct place *gpus; /* as many as inv->gpus */
 	const struct platform *platform; /* its entry of the platform file; NULL: none */
+	bool data_direct; /* see topo_has_data_direct() */
 	bool own_found; /* a link by which the node is reached is known */
 	size_t cap_nics, cap_nic_facts, cap_gpus, cap_gpu_places, cap_cards, cap_warnings;
 };

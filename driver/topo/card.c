@@ -112,8 +112,7 @@ static bool has_atomic_cards(const struct builder *b, const struct topo_nic *nic
 
 	if (said != TRI_UNKNOWN)
 		return said == TRI_YES;
-	return nic->device_id == 0x1023 && topo_may_have_data_direct(nic) &&
-	       topo_has_data_direct(b->machine);
+	return nic->device_id == 0x1023 && topo_may_have_data_direct(nic) && b->data_direct;
 }
 
 /* A single PF may be half of an atomic card, as far as is known. */
@@ -393,7 +392,7 @@ static void match_data_direct(struct builder *b, size_t i)
 	else if (matches > 1)
 		topo_warn(b, "data-direct-ambiguous", nic->name,
 			  "%zu Data Direct functions have its V3; pcieRoot is left out", matches);
-	else if (topo_may_have_data_direct(nic) && topo_has_data_direct(b->machine))
+	else if (topo_may_have_data_direct(nic) && b->data_direct)
 		topo_warn(b, "data-direct-unmatched", nic->name,
 			  "no Data Direct function matches (vital product data: %s); pcieRoot is "
 			  "left out",
@@ -426,7 +425,7 @@ static bool is_vf_of_data_direct(const struct builder *b, size_t i)
 /* Never its own root when the DMA comes from elsewhere and it is not known from where. */
 static bool is_lost(struct builder *b, size_t i, const struct topo_nic *owner)
 {
-	if (!topo_has_data_direct(b->machine))
+	if (!b->data_direct)
 		return false;
 	if (topo_may_have_data_direct(owner))
 		return true;

@@ -43,10 +43,15 @@ static int cmp_pci(const void *a, const void *b)
 const struct hw_pci **topo_sorted_functions(const struct hw_machine *machine)
 {
 	const struct hw_pci **sorted = xcalloc(machine->n_pci, sizeof(const struct hw_pci *));
+	bool in_order = true;
 
-	for (size_t i = 0; i < machine->n_pci; i++)
+	for (size_t i = 0; i < machine->n_pci; i++) {
 		sorted[i] = &machine->pci[i];
-	qsort(sorted, machine->n_pci, sizeof(const struct hw_pci *), cmp_pci);
+		in_order = in_order && (i == 0 || cmp_pci(&sorted[i - 1], &sorted[i]) < 0);
+	}
+	/* By name they nearly always are. */
+	if (!in_order)
+		qsort(sorted, machine->n_pci, sizeof(const struct hw_pci *), cmp_pci);
 	return sorted;
 }
 

@@ -306,7 +306,7 @@ void topo_set_class(struct builder *b)
 	enum path_class nearest = PATH_UNKNOWN;
 	bool in_nic = false;
 
-	if (topo_has_data_direct(b->machine)) {
+	if (b->data_direct) {
 		inv->topology_class = CLASS_DATA_DIRECT;
 		return;
 	}
