@@ -80,8 +80,6 @@ static bool is_hardware(const char *path, const struct hw_netdev *netdev)
 static void fill_netdev(struct hw_dir *dir, const struct hw_machine *machine,
 			struct hw_netdev *netdev)
 {
-	netdev->bus_id = hw_path_bus_id(dir->path);
-	netdev->sf_parent = hw_path_sf_parent(dir->path);
 	netdev->master = hw_dir_link_base(dir, "master");
 	netdev->oper_state = hw_dir_text(dir, "operstate");
 	netdev->mtu = hw_dir_int(dir, "mtu", HW_UNKNOWN);
@@ -91,6 +89,50 @@ static void fill_netdev(struct hw_dir *dir, const struct hw_machine *machine,
 	}
 	if (!is_hardware(dir->path, netdev))
 		read_lower(dir, netdev);
+}
+
+static char *read_master(struct hw_dir *list, const char *name)
+{
+	_cleanup_free_ char *path = hw_dir_link_path(list, name);
+	_cleanup_(hw_dir_close) struct hw_dir dir = { .fd = -1 };
+
+	return path && hw_dir_open(list->root, path + 1, &dir) == 0
+		       ? hw_dir_link_base(&dir, "master")
+		       : NULL;
+}
+
+/*
+ * Two files of a VF's own link are read without opening its directory; read_vf_masters() tells the
+ * rest.  False: it is not as usual, and fill_netdev() is to find out.
+ */
+static bool fill_vf(const struct hw_root *root, const char *path, struct hw_netdev *netdev)
+{
+	_cleanup_free_ char *state = hw_attr_direct(root, path, "operstate");
+	_cleanup_free_ char *mtu = state ? hw_attr_direct(root, path, "mtu") : NULL;
+
+	if (!mtu || parse_int(mtu, &netdev->mtu) < 0) {
+		netdev->mtu = HW_UNKNOWN;
+		return false;
+	}
+	netdev->oper_state = TAKE_PTR(state);
+	return true;
+}
+
+/* A master has a link lower_<name> to each of its members: only such VFs are asked for it. */
+static void read_vf_masters(struct hw_dir *list, struct hw_machine *machine)
+{
+	struct strlist *lower;
+
+	for (size_t i = 0; i < machine->n_netdevs; i++) {
+		lower = &machine->netdevs[i].lower;
+		for (size_t k = 0; k < lower->n; k++) {
+			const struct hw_netdev *vf = hw_find_netdev(machine, lower->items[k]);
+
+			if (vf && !vf->master && is_of_vf(machine, vf))
+				machine->netdevs[vf - machine->netdevs].master =
+					read_master(list, vf->name);
+		}
+	}
 }
 
 void hw_netdev_done(struct hw_netdev *netdev)
@@ -119,24 +161,31 @@ static void read_netdev(struct hw_dir *list, const char *name, struct hw_machine
 		.carrier = HW_UNKNOWN,
 		.dev_port = HW_UNKNOWN,
 	};
-	int r;
+	bool short_way;
+	int r = 0;
 
 	/* Files such as bonding_masters are no links and no netdevs. */
 	if (!path)
 		return;
-	r = hw_dir_open(list->root, path + 1, &dir);
-	if (r < 0) {
-		if (hw_dir_has(list, name))
-			hw_warn(machine, "netdev-unreadable", name, "the link is left out: %s",
-				strerror(-r));
+	netdev.bus_id = hw_path_bus_id(path);
+	/* A recorder is to see that there is no master. */
+	short_way = !list->root->recorder && is_hardware(path, &netdev) &&
+		    is_of_vf(machine, &netdev) && fill_vf(list->root, path + 1, &netdev);
+	if (!short_way)
+		r = hw_dir_open(list->root, path + 1, &dir);
+	if (r < 0 && hw_dir_has(list, name))
+		hw_warn(machine, "netdev-unreadable", name, "the link is left out: %s",
+			strerror(-r));
+	if (r == 0 && !short_way) {
+		netdev.sf_parent = hw_path_sf_parent(path);
+		fill_netdev(&dir, machine, &netdev);
+	}
+	if (r < 0 || (dir.missed && hw_dir_gone(&dir))) {
+		hw_netdev_done(&netdev);
 		return;
 	}
 	netdev.name = xstrdup(name);
-	fill_netdev(&dir, machine, &netdev);
-	if (dir.missed && hw_dir_gone(&dir))
-		hw_netdev_done(&netdev);
-	else
-		*array_push(machine->netdevs, machine->n_netdevs, machine->cap_netdevs) = netdev;
+	*array_push(machine->netdevs, machine->n_netdevs, machine->cap_netdevs) = netdev;
 }
 
 void hw_read_net(const struct hw_root *root, struct hw_machine *machine)
@@ -158,6 +207,7 @@ void hw_read_net(const struct hw_root *root, struct hw_machine *machine)
 			hw_warn(machine, "netdev-unreadable", CLASS_NET,
 				"a link is left out: its name is not UTF-8");
 	}
+	read_vf_masters(&list, machine);
 	strlist_done(&names);
 }
 

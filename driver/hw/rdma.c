@@ -21,12 +21,18 @@ struct found {
 };
 
 /* "4: ACTIVE" → "ACTIVE" */
-static char *state_word(struct hw_dir *dir, const char *name)
+static char *state_word(const char *text)
 {
-	_cleanup_free_ char *text = hw_dir_text(dir, name);
 	const char *colon = text ? strstr(text, ": ") : NULL;
 
 	return colon && colon[2] ? xstrdup(colon + 2) : NULL;
+}
+
+static char *read_state(struct hw_dir *dir, const char *name)
+{
+	_cleanup_free_ char *text = hw_dir_text(dir, name);
+
+	return state_word(text);
 }
 
 /* "400 Gb/sec (4X NDR)" → 400, "2.5 Gb/sec (1X SDR)" → 2 */
@@ -53,9 +59,10 @@ static int lid(struct hw_dir *dir, const char *name)
 /* A GUID or GID of zeros stands for "not set". */
 static char *nonzero(struct hw_dir *dir, const char *name)
 {
-	_cleanup_free_ char *text = hw_dir_text(dir, name);
+	struct hw_text buf;
+	const char *text = hw_dir_text_into(dir, name, &buf);
 
-	return text && text[strspn(text, "0:")] ? TAKE_PTR(text) : NULL;
+	return text && text[strspn(text, "0:")] ? xstrdup(text) : NULL;
 }
 
 /* The name of a file of a port: "ports/1/state", "ports/1/gids/3"; a table of GIDs has many. */
@@ -82,11 +89,14 @@ static int cmp_gid(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
+/* A table has up to some hundred entries, nearly all of them zero: each is one short name. */
 static void read_gids(struct hw_dir *dir, struct port_file *f, struct hw_rdma_port *port)
 {
+	_cleanup_(hw_dir_close) struct hw_dir gids = { .fd = -1 };
 	struct strlist names = { 0 };
 
-	if (hw_dir_list(dir, port_file(f, "gids", ""), HW_MAX_GIDS, &names) < 0)
+	if (hw_dir_open_in(dir, port_file(f, "gids", ""), &gids) < 0 ||
+	    hw_dir_list(&gids, ".", HW_MAX_GIDS, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.n; i++) {
 		const char *name = names.items[i];
@@ -95,7 +105,7 @@ static void read_gids(struct hw_dir *dir, struct port_file *f, struct hw_rdma_po
 
 		if (parse_uint(name, PORT_MAX * 256, &index) < 0)
 			continue;
-		gid = nonzero(dir, port_file(f, "gids/", name));
+		gid = nonzero(&gids, name);
 		if (!gid)
 			continue;
 		*array_push(port->gids, port->n_gids, port->cap_gids) = (struct hw_gid){
@@ -106,35 +116,55 @@ static void read_gids(struct hw_dir *dir, struct port_file *f, struct hw_rdma_po
 		};
 	}
 	strlist_done(&names);
+	dir->missed = dir->missed || gids.missed;
 	if (port->n_gids)
 		qsort(port->gids, port->n_gids, sizeof(*port->gids), cmp_gid);
 }
 
-/* "of_pf": the port of the PF, for a VF: it is the same physical port. */
-static void read_port(struct hw_dir *dir, unsigned int number, const struct hw_rdma_port *of_pf,
-		      bool gids, struct hw_rdma *rdma)
+static struct hw_rdma_port *new_port(unsigned int number, struct hw_rdma *rdma)
 {
 	struct hw_rdma_port *port = array_push(rdma->ports, rdma->n_ports, rdma->cap_ports);
-	struct port_file f;
 
-	port_file_init(&f, number);
 	*port = (struct hw_rdma_port){
 		.port = number,
-		.state = state_word(dir, port_file(&f, "", "state")),
+		.rate_gbps = HW_UNKNOWN,
 		.lid = HW_UNKNOWN,
 		.sm_lid = HW_UNKNOWN,
 		.active_mtu = HW_UNKNOWN,
 	};
+	return port;
+}
+
+/* That of a VF and that of its PF are the same physical port. */
+static void copy_port(const struct hw_rdma_port *of_pf, struct hw_rdma_port *port)
+{
+	port->phys_state = xstrdup_null(of_pf->phys_state);
+	port->link_layer = xstrdup_null(of_pf->link_layer);
+	port->rate_gbps = of_pf->rate_gbps;
+}
+
+static bool is_infiniband(const struct hw_rdma_port *port)
+{
+	return port->link_layer && streq(port->link_layer, "InfiniBand");
+}
+
+/* "of_pf": the port of the PF, for a VF. */
+static void read_port(struct hw_dir *dir, unsigned int number, const struct hw_rdma_port *of_pf,
+		      bool gids, struct hw_rdma *rdma)
+{
+	struct hw_rdma_port *port = new_port(number, rdma);
+	struct port_file f;
+
+	port_file_init(&f, number);
+	port->state = read_state(dir, port_file(&f, "", "state"));
 	if (of_pf) {
-		port->phys_state = xstrdup_null(of_pf->phys_state);
-		port->link_layer = xstrdup_null(of_pf->link_layer);
-		port->rate_gbps = of_pf->rate_gbps;
+		copy_port(of_pf, port);
 	} else {
-		port->phys_state = state_word(dir, port_file(&f, "", "phys_state"));
+		port->phys_state = read_state(dir, port_file(&f, "", "phys_state"));
 		port->link_layer = hw_dir_text(dir, port_file(&f, "", "link_layer"));
 		port->rate_gbps = rate(dir, port_file(&f, "", "rate"));
 	}
-	if (port->link_layer && streq(port->link_layer, "InfiniBand")) {
+	if (is_infiniband(port)) {
 		port->lid = lid(dir, port_file(&f, "", "lid"));
 		port->sm_lid = lid(dir, port_file(&f, "", "sm_lid"));
 	}
@@ -191,18 +221,47 @@ static void fill_device(struct hw_dir *dir, const struct hw_machine *machine, st
 	read_ports(dir, true, rdma);
 }
 
-/* A VF is of the same chip as its PF: what is true of both is not read for each of 1,024 VFs. */
-static void fill_vf(struct hw_dir *dir, const struct hw_rdma *pf, bool gids, struct hw_rdma *rdma)
+static void copy_chip(const struct hw_rdma *pf, struct hw_rdma *rdma)
 {
 	rdma->sys_image_guid = xstrdup_null(pf->sys_image_guid);
 	rdma->fw_ver = xstrdup_null(pf->fw_ver);
 	rdma->board_id = xstrdup_null(pf->board_id);
 	rdma->hca_type = xstrdup_null(pf->hca_type);
+}
+
+/* A VF is of the same chip as its PF: what is true of both is not read for each of 1,024 VFs. */
+static void fill_vf(struct hw_dir *dir, const struct hw_rdma *pf, bool gids, struct hw_rdma *rdma)
+{
+	copy_chip(pf, rdma);
 	/* In switchdev mode a PF has a port for each representor, too: those are not the VF's. */
 	if (pf->n_ports == 1)
 		read_port(dir, pf->ports[0].port, &pf->ports[0], gids, rdma);
 	else
 		read_ports(dir, gids, rdma);
+}
+
+/*
+ * Of a VF of RoCE without GIDs only the state of its port is read: its directory need not be opened
+ * for that.  False: it is not as usual, and fill_vf() is to find out.
+ */
+static bool fill_waiting_vf(const struct hw_root *root, const char *path, const struct hw_rdma *pf,
+			    struct hw_rdma *rdma)
+{
+	const struct hw_rdma_port *of_pf = pf->ports;
+	_cleanup_free_ char *text = NULL, *state = NULL;
+	struct port_file f;
+
+	if (pf->n_ports != 1 || is_infiniband(of_pf))
+		return false;
+	port_file_init(&f, of_pf->port);
+	text = hw_attr_direct(root, path, port_file(&f, "", "state"));
+	state = state_word(text);
+	if (!state)
+		return false;
+	copy_chip(pf, rdma);
+	new_port(of_pf->port, rdma)->state = TAKE_PTR(state);
+	copy_port(of_pf, rdma->ports);
+	return true;
 }
 
 void hw_rdma_done(struct hw_rdma *rdma)
@@ -245,8 +304,14 @@ static void read_device(const struct hw_dir *list, const struct found *found,
 		.uverbs_major = HW_UNKNOWN,
 		.uverbs_minor = HW_UNKNOWN,
 	};
-	int r = hw_dir_open(list->root, found->path + 1, &dir);
+	int r;
 
+	if (pf && found->no_gids && !list->root->recorder &&
+	    fill_waiting_vf(list->root, found->path + 1, pf, &rdma)) {
+		*array_push(machine->rdma, machine->n_rdma, machine->cap_rdma) = rdma;
+		return;
+	}
+	r = hw_dir_open(list->root, found->path + 1, &dir);
 	if (r == 0 && pf)
 		fill_vf(&dir, pf, !found->no_gids, &rdma);
 	else if (r == 0)
@@ -433,21 +498,14 @@ static const char *neighbour(const struct found *found, size_t n, const char *pa
 	return found[low].name;
 }
 
-/* The device that uverbsN names; N need not be the device's number. */
-static char *read_ibdev(struct hw_dir *root, const char *path)
-{
-	_cleanup_free_ char *file = xasprintf("%s/ibdev", path);
-
-	return hw_dir_text(root, file);
-}
-
 /* One beside the only device of a function need not be asked for it. */
-static void read_uverbs_of(struct hw_dir *root, const struct found *found, size_t n,
+static void read_uverbs_of(const struct hw_root *root, const struct found *found, size_t n,
 			   const char *name, const char *path, struct hw_machine *machine)
 {
 	const char *beside = neighbour(found, n, path);
-	_cleanup_free_ char *ibdev = beside ? NULL : read_ibdev(root, path);
-	_cleanup_free_ char *file = xasprintf("%s/dev", path), *dev = NULL;
+	/* The device that uverbsN names; N need not be the device's number. */
+	_cleanup_free_ char *ibdev = beside ? NULL : hw_attr_direct(root, path, "ibdev");
+	_cleanup_free_ char *dev = NULL;
 	struct hw_rdma *rdma = NULL;
 
 	if (beside || ibdev)
@@ -455,19 +513,19 @@ static void read_uverbs_of(struct hw_dir *root, const struct found *found, size_
 	if (!rdma || rdma->uverbs)
 		return;
 	rdma->uverbs = xstrdup(name);
-	dev = hw_dir_text(root, file);
+	dev = hw_attr_direct(root, path, "dev");
 	hw_parse_dev(dev, &rdma->uverbs_major, &rdma->uverbs_minor);
 }
 
 static void read_uverbs(const struct hw_root *root, struct found *found, size_t n,
 			struct hw_machine *machine)
 {
-	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 }, top = { .fd = -1 };
+	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 };
 	struct strlist names = { 0 };
 
 	if (hw_list(root, CLASS_VERBS, HW_MAX_RDMA, &names) < 0)
 		return;
-	if (hw_dir_open(root, CLASS_VERBS, &list) < 0 || hw_dir_open(root, ".", &top) < 0)
+	if (hw_dir_open(root, CLASS_VERBS, &list) < 0)
 		strlist_done(&names);
 	if (n)
 		qsort(found, n, sizeof(*found), cmp_path);
@@ -477,7 +535,7 @@ static void read_uverbs(const struct hw_root *root, struct found *found, size_t 
 		_cleanup_free_ char *path = link ? NULL : xasprintf(CLASS_VERBS "/%s", name);
 
 		if (starts_with(name, "uverbs"))
-			read_uverbs_of(&top, found, n, name, link ? link + 1 : path, machine);
+			read_uverbs_of(root, found, n, name, link ? link + 1 : path, machine);
 	}
 	strlist_done(&names);
 }

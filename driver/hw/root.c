@@ -15,7 +15,6 @@
 #include "base/mem.h"
 #include "hw/record.h"
 
-#define ATTR_MAX 4096
 #define ERRORS_MAX (4 * 1024 * 1024)
 #define IN_ROOT_TRIES 1000
 
@@ -176,7 +175,8 @@ char *hw_attr(const struct hw_root *root, const char *dir, const char *name)
 	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name), *text = NULL;
 	size_t len = 0; /* clang-tidy takes errno for 0 after a failed call */
 
-	if (hw_root_read(root, path, ATTR_MAX, &text, &len) < 0 || !text || !utf8_valid(text, len))
+	if (hw_root_read(root, path, HW_ATTR_MAX, &text, &len) < 0 || !text ||
+	    !utf8_valid(text, len))
 		return NULL;
 	str_rstrip(text);
 	return *text ? TAKE_PTR(text) : NULL;
@@ -226,6 +226,18 @@ static int open_in(const struct hw_dir *dir, const char *name, int flags)
 	return open_how(dir->fd, name, flags, RESOLVE_NO_SYMLINKS);
 }
 
+int hw_dir_open_in(const struct hw_dir *dir, const char *name, struct hw_dir *ret)
+{
+	int fd = open_in(dir, name, O_PATH | O_DIRECTORY);
+
+	if (dir->root->recorder)
+		hw_record_exists(dir->root, dir->fd, name);
+	if (fd < 0)
+		return note_exhausted(dir->root, -errno);
+	*ret = (struct hw_dir){ .root = dir->root, .path = name, .fd = fd };
+	return 0;
+}
+
 /* One read(): an attribute of sysfs comes as a whole.  "whole": until the end or "size". */
 static ssize_t read_file(const struct hw_dir *dir, const char *name, void *buf, size_t size,
 			 bool whole)
@@ -262,36 +274,45 @@ ssize_t hw_dir_read(struct hw_dir *dir, const char *name, void *buf, size_t size
 	return note_read(dir, name, buf, read_file(dir, name, buf, size, true));
 }
 
-struct attr {
-	char text[ATTR_MAX + 1];
-};
-
-/* NULL or attr->text */
-static char *read_attr(struct hw_dir *dir, const char *name, struct attr *attr)
+char *hw_dir_text_into(struct hw_dir *dir, const char *name, struct hw_text *buf)
 {
-	ssize_t n = read_file(dir, name, attr->text, sizeof(attr->text), false);
+	ssize_t n = read_file(dir, name, buf->text, sizeof(buf->text), false);
 
-	if (n > ATTR_MAX)
+	if (n > HW_ATTR_MAX)
 		n = -EFBIG;
-	n = note_read(dir, name, attr->text, n);
-	if (n <= 0 || !utf8_valid(attr->text, (size_t)n))
+	n = note_read(dir, name, buf->text, n);
+	if (n <= 0 || !utf8_valid(buf->text, (size_t)n))
 		return NULL;
-	attr->text[n] = '\0';
-	str_rstrip(attr->text);
-	return attr->text[0] ? attr->text : NULL;
+	buf->text[n] = '\0';
+	str_rstrip(buf->text);
+	return buf->text[0] ? buf->text : NULL;
 }
 
 char *hw_dir_text(struct hw_dir *dir, const char *name)
 {
-	struct attr attr;
+	struct hw_text buf;
 
-	return xstrdup_null(read_attr(dir, name, &attr));
+	return xstrdup_null(hw_dir_text_into(dir, name, &buf));
+}
+
+char *hw_attr_direct(const struct hw_root *root, const char *path, const char *name)
+{
+	struct hw_dir top = { .root = root, .path = ".", .fd = root->fd };
+	size_t n = strlen(path), len = strlen(name) + 1;
+	char file[PATH_MAX];
+
+	if (n + 1 + len > sizeof(file))
+		return NULL;
+	memcpy(file, path, n);
+	file[n] = '/';
+	memcpy(file + n + 1, name, len);
+	return hw_dir_text(&top, file);
 }
 
 int hw_dir_int(struct hw_dir *dir, const char *name, int fallback)
 {
-	struct attr attr;
-	const char *text = read_attr(dir, name, &attr);
+	struct hw_text buf;
+	const char *text = hw_dir_text_into(dir, name, &buf);
 	int v;
 
 	return text && parse_int(text, &v) == 0 ? v : fallback;
@@ -299,8 +320,8 @@ int hw_dir_int(struct hw_dir *dir, const char *name, int fallback)
 
 unsigned int hw_dir_hex(struct hw_dir *dir, const char *name, unsigned int fallback)
 {
-	struct attr attr;
-	const char *text = read_attr(dir, name, &attr);
+	struct hw_text buf;
+	const char *text = hw_dir_text_into(dir, name, &buf);
 	uint64_t v;
 
 	return text && parse_u64(text, 16, &v) == 0 && v <= UINT_MAX ? (unsigned int)v : fallback;

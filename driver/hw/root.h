@@ -51,6 +51,13 @@ int hw_root_read(const struct hw_root *root, const char *path, size_t max, char 
 char *hw_attr(const struct hw_root *root, const char *dir, const char *name);
 
 /*
+ * hw_attr() for one or two files of one of many devices: the directory at "path" is not opened for
+ * them.  The way to the file, as hw_dir_link_path() gives it, leads through directories only: NULL
+ * when there are links.
+ */
+char *hw_attr_direct(const struct hw_root *root, const char *path, const char *name);
+
+/*
  * A directory that is open, e.g. that of one device: its files are read by their short names.
  * Those files are no links; names like "ports/1/state" lead through directories only.
  */
@@ -66,6 +73,10 @@ int hw_dir_open(const struct hw_root *root, const char *path, struct hw_dir *ret
 	__attribute__((warn_unused_result));
 void hw_dir_close(struct hw_dir *dir);
 
+/* Directory "name" of "dir", to read many files in it; "missed" is its own.  As hw_dir_open(). */
+int hw_dir_open_in(const struct hw_dir *dir, const char *name, struct hw_dir *ret)
+	__attribute__((warn_unused_result));
+
 /* The directory is no longer there: what was read may be half of the facts. */
 bool hw_dir_gone(const struct hw_dir *dir);
 
@@ -78,6 +89,15 @@ ssize_t hw_dir_read(struct hw_dir *dir, const char *name, void *buf, size_t size
 
 /* As hw_attr(). */
 char *hw_dir_text(struct hw_dir *dir, const char *name);
+
+#define HW_ATTR_MAX 4096
+
+struct hw_text {
+	char text[HW_ATTR_MAX + 1];
+};
+
+/* The same without memory of its own: NULL or buf->text. */
+char *hw_dir_text_into(struct hw_dir *dir, const char *name, struct hw_text *buf);
 
 /* As numbers; "fallback" when absent or not a number.  hw_dir_hex() takes "0x15b3" and "15b3". */
 int hw_dir_int(struct hw_dir *dir, const char *name, int fallback);
