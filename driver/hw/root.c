@@ -298,14 +298,11 @@ char *hw_dir_text(struct hw_dir *dir, const char *name)
 char *hw_attr_direct(const struct hw_root *root, const char *path, const char *name)
 {
 	struct hw_dir top = { .root = root, .path = ".", .fd = root->fd };
-	size_t n = strlen(path), len = strlen(name) + 1;
 	char file[PATH_MAX];
 
-	if (n + 1 + len > sizeof(file))
+	if (strlen(path) + 1 + strlen(name) >= sizeof(file))
 		return NULL;
-	memcpy(file, path, n);
-	file[n] = '/';
-	memcpy(file + n + 1, name, len);
+	stpcpy(stpcpy(stpcpy(file, path), "/"), name);
 	return hw_dir_text(&top, file);
 }
 
