@@ -55,12 +55,20 @@ const struct hw_pci **topo_sorted_functions(const struct hw_machine *machine)
 	return sorted;
 }
 
-/* Representors of VFs ("pf0vf1") sit on the same function as the uplink ("p0", or no name). */
+/*
+ * Representors of VFs ("pf0vf1") sit on the same function as the uplink: "p0", "p0s1" when the port
+ * is split, or no name.
+ */
 bool topo_is_uplink(const struct hw_netdev *netdev)
 {
+	static const char digits[] = "0123456789";
 	const char *name = netdev->phys_port_name;
+	size_t n = name && name[0] == 'p' ? strspn(name + 1, digits) : 0, split;
 
-	return !name || (name[0] == 'p' && name[1] && !name[1 + strspn(name + 1, "0123456789")]);
+	if (!name)
+		return true;
+	split = n && name[1 + n] == 's' ? strspn(name + 2 + n, digits) : 0;
+	return n && !name[1 + n + (split ? 1 + split : 0)];
 }
 
 struct function_owns *topo_function(const struct builder *b, const char *bus_id)
@@ -114,6 +122,12 @@ static bool is_link_local(const char *gid)
 	return starts_with(gid, "fe") && gid[2] && strchr("89ab", gid[2]);
 }
 
+/* 169.254.0.0/16, which a link gives itself when nobody gives it an address. */
+static bool is_link_local_v4(const char *gid)
+{
+	return starts_with(gid, "0000:0000:0000:0000:0000:ffff:a9fe:");
+}
+
 /*
  * The RoCE v2 entry with an address that is more than link-local: of a child (it holds the address
  * where there is one), else of the link itself, else any; a link-local one when nothing else is
@@ -131,13 +145,15 @@ int topo_choose_gid(const struct topo_nic *nic, const struct topo_port *port)
 
 		if (!gid->type || !streq(gid->type, "RoCE v2"))
 			continue;
-		if (!is_link_local(gid->gid)) {
+		if (is_link_local_v4(gid->gid)) {
 			score = 2;
+		} else if (!is_link_local(gid->gid)) {
+			score = 3;
 			if (gid->netdev && nic->netdev && streq(gid->netdev, nic->netdev))
-				score = 3;
+				score = 4;
 			for (size_t k = 0; gid->netdev && k < nic->n_children; k++)
 				if (streq_null(gid->netdev, nic->children[k].netdev))
-					score = 4;
+					score = 5;
 		}
 		if (score > best_score) {
 			best = (int)gid->index;

@@ -462,6 +462,8 @@ static void test_gid(void **state)
 	struct topo_nic nic = { .netdev = (char[]){ "eth" }, .children = &child };
 	char v1[] = "IB/RoCE v1", v2[] = "RoCE v2", own[] = "eth", link[] = "Ethernet";
 	char local[] = "fe80:0000:0000:0000:0000:0000:0000:0001", ula[] = "fd00::1";
+	char local4[] = "0000:0000:0000:0000:0000:ffff:a9fe:0101";
+	char v4[] = "0000:0000:0000:0000:0000:ffff:0afe:0101";
 	struct topo_gid gids[] = { { 0, local, v1, own },	  { 1, local, v2, own },
 				   { 2, ula, v1, own },		  { 3, ula, v2, NULL },
 				   { 5, ula, v2, own },		  { 6, ula, v1, child.netdev },
@@ -479,6 +481,13 @@ static void test_gid(void **state)
 	assert_int_equal(topo_choose_gid(&nic, &port), 1);
 	port.n_gids = 1;
 	assert_int_equal(topo_choose_gid(&nic, &port), TOPO_UNKNOWN);
+	/* 169.254.1.1 is no better than a link-local one where there is a real address. */
+	gids[3].gid = local4;
+	gids[4] = (struct topo_gid){ 5, v4, v2, NULL };
+	port.n_gids = 5;
+	assert_int_equal(topo_choose_gid(&nic, &port), 5);
+	port.n_gids = 4;
+	assert_int_equal(topo_choose_gid(&nic, &port), 3);
 	port.n_gids = 9;
 	memcpy(link, "InfiniBa", sizeof(link));
 	assert_int_equal(topo_choose_gid(&nic, &port), TOPO_UNKNOWN);

@@ -2,6 +2,8 @@
 /* What is made on a NIC, what looks like one, and what should be one. */
 #include "test_topo_machine.h"
 
+#include "topo/build.h"
+
 #define NIC "pci0000:00/0000:00:03.0"
 #define SECOND "pci0000:00/0000:00:03.1"
 
@@ -278,6 +280,29 @@ static void test_without_rdma(void **state)
 }
 
 /* The bond of both ports of one chip has one RDMA device, on the first function. */
+/* What a link calls its port tells whether it is one of the card's own. */
+static void test_names_of_ports(void **state)
+{
+	static const struct {
+		const char *name;
+		bool own;
+	} cases[] = {
+		{ NULL, true },	    { "p0", true },	 { "p12", true },     { "p0s1", true },
+		{ "p10s12", true }, { "p", false },	 { "ps1", false },    { "p0s", false },
+		{ "p0s1x", false }, { "pf0", false },	 { "pf0vf1", false }, { "c1pf0vf0", false },
+		{ "p0sf3", false }, { "pf0sf3", false }, { "", false },	      { "0", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct hw_netdev link = { .phys_port_name =
+							(char *)(uintptr_t)cases[i].name };
+
+		if (topo_is_uplink(&link) != cases[i].own)
+			fail_msg("%s", cases[i].name ? cases[i].name : "(none)");
+	}
+}
+
 static void test_bond(void **state)
 {
 	struct buf b = { 0 };
@@ -343,6 +368,7 @@ int main(void)
 		cmocka_unit_test(test_representors_and_ports),
 		cmocka_unit_test(test_no_nics),
 		cmocka_unit_test(test_without_rdma),
+		cmocka_unit_test(test_names_of_ports),
 		cmocka_unit_test(test_bond),
 		cmocka_unit_test(test_own_ports_and_subfunctions),
 	};
