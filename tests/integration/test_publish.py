@@ -39,7 +39,9 @@ def many_nics(root, n):
         path = root / f"sys/devices/pci{domain:04x}:{bus:02x}/{bdf}"
         net = path / f"net/eth{i}"
         rdma = path / f"infiniband/mlx5_{i}"
+        verbs = path / f"infiniband_verbs/uverbs{i}"
         net.mkdir(parents=True)
+        verbs.mkdir(parents=True)
         (rdma / "ports/1").mkdir(parents=True)
         files = {
             path / "class": "0x020000", path / "vendor": "0x15b3", path / "device": "0x1021",
@@ -51,15 +53,17 @@ def many_nics(root, n):
             rdma / "ports/1/state": "4: ACTIVE", rdma / "ports/1/phys_state": "5: LinkUp",
             rdma / "ports/1/rate": "400 Gb/sec (4X NDR)",
             rdma / "ports/1/link_layer": "Ethernet",
+            verbs / "ibdev": f"mlx5_{i}", verbs / "dev": f"231:{192 + i}",
         }
         for name, text in files.items():
             name.write_text(text + "\n")
         for link in (f"sys/bus/pci/devices/{bdf}", f"sys/class/net/eth{i}",
-                     f"sys/class/infiniband/mlx5_{i}"):
+                     f"sys/class/infiniband/mlx5_{i}", f"sys/class/infiniband_verbs/uverbs{i}"):
             (root / link).parent.mkdir(parents=True, exist_ok=True)
         (root / f"sys/bus/pci/devices/{bdf}").symlink_to(
             f"../../../devices/pci{domain:04x}:{bus:02x}/{bdf}")
-        for kind, name in (("net", f"eth{i}"), ("infiniband", f"mlx5_{i}")):
+        for kind, name in (("net", f"eth{i}"), ("infiniband", f"mlx5_{i}"),
+                           ("infiniband_verbs", f"uverbs{i}")):
             (root / f"sys/class/{kind}/{name}").symlink_to(
                 f"../../devices/pci{domain:04x}:{bus:02x}/{bdf}/{kind}/{name}")
             (path / kind / name / "device").symlink_to(f"../../../{bdf}")
