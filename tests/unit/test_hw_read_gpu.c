@@ -70,6 +70,61 @@ static void test_nvidia(void **state)
 	hw_free(machine);
 }
 
+/* Read again after its driver was unloaded: what that said of the GPU is true no more. */
+static void test_driver_unloaded(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine = NULL;
+	struct err err = { 0 };
+	char *dir, *later;
+
+	(void)state;
+	add_pci(&b, "pci0000:00/0000:0a:00.0", 0x030200, 0x10de, 0x2335, 0);
+	add_nvidia(&b, "0000:0a:00.0", "GPU-00000001", 0);
+	buf_str(&b, NVIDIA "/version = NVRM version: NVIDIA UNIX Open Kernel Module\n"
+			   "sys/module/nvidia/version = 580.95.5\n"
+			   "sys/module/nvidia_peermem/refcnt = 0\n");
+	dir = unpack(b.data);
+	buf_done(&b);
+	assert_int_equal(hw_read(dir, &machine, &err), 0);
+	assert_int_equal(machine->n_gpus, 1);
+	assert_true(machine->nvidia_peermem && machine->nvidia_open);
+	for (int i = 0; i < 2; i++) {
+		_cleanup_free_ char *from = xasprintf("%s/%s", dir, i ? NVIDIA : "sys/module");
+
+		later = xasprintf("%s/later%d", dir, i);
+		assert_int_equal(rename(from, later), 0);
+		free(later);
+	}
+	assert_int_equal(hw_read_again(dir, HW_PART_GPU, machine, &err), 0);
+	assert_int_equal(machine->n_gpus, 0);
+	assert_null(machine->nvidia_driver);
+	assert_false(machine->nvidia_peermem || machine->nvidia_open);
+	hw_free(machine);
+	remove_tree(dir);
+}
+
+/* A number that is none, or that no device node has. */
+static void test_odd_minors(void **state)
+{
+	static const char *const minors[] = { "x", "-7", "0x3", "99999999999", "" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(minors); i++) {
+		struct hw_machine *machine;
+		struct buf b = { 0 };
+
+		buf_printf(&b,
+			   NVIDIA "/gpus/0000:0a:00.0/information = Model: X\\nDevice Minor: "
+				  "%s\\nx: y\n",
+			   minors[i]);
+		machine = read_buf(&b);
+		assert_int_equal(machine->n_gpus, 1);
+		assert_int_equal(machine->gpus[0].minor, HW_UNKNOWN);
+		hw_free(machine);
+	}
+}
+
 static void test_nvidia_driver(void **state)
 {
 	static const struct {
@@ -124,6 +179,29 @@ static void add_kfd(struct buf *b, int node, unsigned int gpu_id, unsigned int l
 		   KFD "/%d/properties = cpu_cores_count 0\\nlocation_id %u\\ndomain "
 		       "%u\\ndrm_render_minor %u\\nunique_id 1311768467463790320\\nnum_xcc 1\n",
 		   node, location, domain, minor);
+}
+
+/* Older GPUs have no mode of division, and one node: they are whole. */
+static void test_old_amd(void **state)
+{
+	struct buf b = { 0 };
+	struct hw_machine *machine;
+
+	(void)state;
+	add_pci(&b, "pci0000:00/0000:05:00.0", 0x120000, 0x1002, 0x66a1, 0);
+	add_kfd(&b, 1, 777, 0x0500, 0, 128);
+	/* One part is left of one that was divided: it is divided all the same. */
+	add_pci(&b, "pci0000:00/0000:06:00.0", 0x120000, 0x1002, 0x74a1, 0);
+	buf_str(&b, "sys/devices/pci0000:00/0000:06:00.0/current_compute_partition = CPX\n");
+	add_kfd(&b, 2, 778, 0x0600, 0, 129);
+	machine = read_buf(&b);
+	assert_int_equal(machine->n_gpus, 2);
+	assert_null(machine->gpus[0].partition);
+	assert_int_equal(machine->gpus[0].n_partitions, HW_UNKNOWN);
+	assert_int_equal(machine->gpus[0].minor, 128);
+	assert_string_equal(machine->gpus[1].partition, "cpx");
+	assert_int_equal(machine->gpus[1].n_partitions, 1);
+	hw_free(machine);
 }
 
 static void test_amd(void **state)
@@ -236,9 +314,11 @@ static void test_numa(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nvidia), cmocka_unit_test(test_nvidia_driver),
-		cmocka_unit_test(test_mig),    cmocka_unit_test(test_amd),
-		cmocka_unit_test(test_drm),    cmocka_unit_test(test_numa),
+		cmocka_unit_test(test_nvidia),	   cmocka_unit_test(test_driver_unloaded),
+		cmocka_unit_test(test_odd_minors), cmocka_unit_test(test_nvidia_driver),
+		cmocka_unit_test(test_mig),	   cmocka_unit_test(test_amd),
+		cmocka_unit_test(test_old_amd),	   cmocka_unit_test(test_drm),
+		cmocka_unit_test(test_numa),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
