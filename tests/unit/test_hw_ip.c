@@ -279,6 +279,41 @@ static void test_order(void **state)
 	hw_free(b);
 }
 
+/* The kernel goes through rules by their priority, whatever order they were recorded in. */
+static void test_order_of_rules(void **state)
+{
+	static const char *const lines[] = {
+		"0: from all lookup 255",
+		"100: from 10.1.0.5 lookup 101",
+		"100: from 10.1.0.6 lookup 101",
+		"100: from 10.1.0.6 iif eth1 lookup 101",
+		"100: from 10.1.0.6 to 10.2.0.0/16 lookup 101",
+		"32766: from all lookup 254",
+		"-6 0: from all lookup 255",
+		"-6 32766: from all lookup 254",
+	};
+	size_t n = ARRAY_SIZE(lines);
+
+	(void)state;
+	for (int turned = 0; turned < 2; turned++) {
+		struct buf recording = { 0 }, expected = { 0 };
+		struct hw_machine *machine;
+
+		buf_str(&recording, "twinrail/rules = ");
+		for (size_t i = 0; i < n; i++) {
+			buf_printf(&recording, "%s%s", i ? "\\n" : "",
+				   lines[turned ? n - 1 - i : i]);
+			buf_printf(&expected, "%s\n", lines[i]);
+		}
+		buf_str(&recording, "\n");
+		machine = read_machine(recording.data);
+		assert_text(machine, HW_IP_RULES, expected.data);
+		hw_free(machine);
+		buf_done(&recording);
+		buf_done(&expected);
+	}
+}
+
 static int run(const char *command)
 {
 	int status;
@@ -560,8 +595,8 @@ int main(void)
 		cmocka_unit_test(test_recorded_again),	cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_links),		cmocka_unit_test(test_read_again),
 		cmocka_unit_test(test_default_routes),	cmocka_unit_test(test_order),
-		cmocka_unit_test(test_kernel),		cmocka_unit_test(test_nexthop_objects),
-		cmocka_unit_test(test_other_namespace),
+		cmocka_unit_test(test_order_of_rules),	cmocka_unit_test(test_kernel),
+		cmocka_unit_test(test_nexthop_objects), cmocka_unit_test(test_other_namespace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
