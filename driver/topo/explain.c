@@ -295,18 +295,30 @@ static char *why_kept(const struct topo_nic *nic)
 		return xstrdup("it does not answer");
 	if (nic->withheld)
 		return xstrdup("the node itself may use it, whose own NIC is not known yet");
+	if (!nic->uverbs)
+		return xstrdup("its RDMA device has no verbs device (is ib_uverbs loaded?)");
+	return NULL;
+}
+
+/* NULL: nothing that concerns the GPU itself speaks against it. */
+static const char *why_gpu_kept(const struct topo_gpu *gpu)
+{
+	if (gpu->broken)
+		return "it does not answer";
+	if (streq(gpu->vendor, "nvidia") && !gpu->uuid && gpu->minor < 0)
+		return "the NVIDIA driver says nothing of it";
 	return NULL;
 }
 
 static void note_kept(const struct way *w, struct strlist *notes)
 {
 	_cleanup_free_ char *why = why_kept(w->nic);
+	const char *why_gpu = why_gpu_kept(w->gpu);
 
 	if (why)
 		add_note(notes, xasprintf("%s is not handed out: %s", w->nic->name, why));
-	if (w->gpu->broken)
-		add_note(notes,
-			 xasprintf("%s is not handed out: it does not answer", w->gpu->name));
+	if (why_gpu)
+		add_note(notes, xasprintf("%s is not handed out: %s", w->gpu->name, why_gpu));
 }
 
 static void note_facts(const struct way *w, struct strlist *notes)

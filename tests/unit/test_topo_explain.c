@@ -162,6 +162,30 @@ static void assert_note(const char *more, const struct topo_options *options, co
 	inventory_unref(inv);
 }
 
+/* What no process can open is not handed out; what the driver describes is. */
+static void test_without_verbs(void **state)
+{
+	_cleanup_free_ char *text = NULL, *without = NULL;
+	struct inventory *inv;
+	struct buf b = { 0 };
+
+	(void)state;
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	add_gpu_driver(&b, "0000:04:00.0", "Device Minor: 0");
+	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL));
+	buf_str(&b, "twinrail/routes = default dev uplink\n");
+	inv = build_machine(&b);
+	text = topo_explain(inv, 0, 0, false);
+	assert_null(strstr(text, "not handed out"));
+	free(inv->nics[0].uverbs);
+	inv->nics[0].uverbs = NULL;
+	without = topo_explain(inv, 0, 0, false);
+	assert_non_null(strstr(without, "nic-0000-03-00-0 is not handed out: its RDMA device has "
+					"no verbs device"));
+	inventory_unref(inv);
+}
+
 static void test_not_handed_out(void **state)
 {
 	static const char uplink[] = "twinrail/routes = default dev uplink\n";
@@ -191,6 +215,8 @@ static void test_not_handed_out(void **state)
 		    "is not known yet");
 	assert_note(nic, NULL, "nic-0000-03-00-0 is not handed out: it does not answer");
 	assert_note(gpu, NULL, "gpu-0000-04-00-0 is not handed out: it does not answer");
+	assert_note(uplink, NULL,
+		    "gpu-0000-04-00-0 is not handed out: the NVIDIA driver says nothing of it");
 	strlist_add(&exclude, "eth0");
 	assert_note(uplink, &excluded,
 		    "nic-0000-03-00-0 is not handed out: the administrator excludes it");
@@ -352,10 +378,15 @@ static void test_find(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_switch), cmocka_unit_test(test_two_switches),
-		cmocka_unit_test(test_no_switch),  cmocka_unit_test(test_unknown_bridge),
-		cmocka_unit_test(test_find),	   cmocka_unit_test(test_not_handed_out),
-		cmocka_unit_test(test_acs),	   cmocka_unit_test(test_recorded_machines),
+		cmocka_unit_test(test_one_switch),
+		cmocka_unit_test(test_two_switches),
+		cmocka_unit_test(test_no_switch),
+		cmocka_unit_test(test_unknown_bridge),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_without_verbs),
+		cmocka_unit_test(test_not_handed_out),
+		cmocka_unit_test(test_acs),
+		cmocka_unit_test(test_recorded_machines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

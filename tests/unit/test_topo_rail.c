@@ -236,8 +236,8 @@ static void test_names_of_the_other_kind(void **state)
 }
 
 /*
- * Two ConnectX-8 (groups 0, 1) whose Data Direct functions are beside the GPUs of groups 3 and 2, on
- * a platform that is cabled in the order of roots; "v3": of the second one.
+ * Two ConnectX-8 (groups 0, 1) whose Data Direct functions are beside the GPUs of groups 3 and 2,
+ * on a platform that is cabled in the order of roots; "v3": of the second one.
  */
 static struct inventory *crossed(const char *v3)
 {
