@@ -298,11 +298,14 @@ char *hw_dir_text(struct hw_dir *dir, const char *name)
 char *hw_attr_direct(const struct hw_root *root, const char *path, const char *name)
 {
 	struct hw_dir top = { .root = root, .path = ".", .fd = root->fd };
+	size_t n = strlen(path), n_name = strlen(name);
 	char file[PATH_MAX];
 
-	if (strlen(path) + 1 + strlen(name) >= sizeof(file))
+	if (n + 1 + n_name >= sizeof(file))
 		return NULL;
-	stpcpy(stpcpy(stpcpy(file, path), "/"), name);
+	memcpy(file, path, n);
+	file[n] = '/';
+	memcpy(file + n + 1, name, n_name + 1);
 	return hw_dir_text(&top, file);
 }
 
