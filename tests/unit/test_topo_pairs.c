@@ -221,9 +221,10 @@ static void test_best_of_another(void **state)
 	inventory_unref(inv);
 }
 
-/* As long as it may be the node's own it is nobody's best; nor is half of an atomic card. */
+/* As long as it may be the node's own, or cannot be opened, it is nobody's best; nor half a card. */
 static void test_best_is_handed_out(void **state)
 {
+	char *without_verbs;
 	struct strlist exclude = { 0 };
 	const struct topo_options options = { .exclude = &exclude };
 	struct buf b = { 0 };
@@ -237,6 +238,20 @@ static void test_best_is_handed_out(void **state)
 	inv = build_machine(&b);
 	assert_true(nic_of(inv, "0000:03:00.0")->withheld);
 	assert_false(inv->pairs[0].best);
+	inventory_unref(inv);
+
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	without_verbs = group_path(0, 0, "03:00.0");
+	add_pci(&b, without_verbs, 0x020000, 0x15b3, 0x1021, 0);
+	buf_printf(&b,
+		   "sys/class/infiniband/mlx5_0 -> ../../devices/%s/infiniband/mlx5_0\n"
+		   "sys/devices/%s/infiniband/mlx5_0/node_type = 1: CA\n",
+		   without_verbs, without_verbs);
+	free(without_verbs);
+	inv = build_machine(&b);
+	assert_int_equal(inv->n_nics, 1);
+	assert_false(inv->nics[0].withheld || inv->pairs[0].best);
 	inventory_unref(inv);
 
 	strlist_add(&exclude, "0000:03:00.1");
