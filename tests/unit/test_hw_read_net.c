@@ -250,6 +250,38 @@ static void test_waiting_vf(void **state)
 
 #define WAITS "twinrail/addresses = lo 127.0.0.1/8 scope host\ntwinrail/routes =\n"
 
+/* What the PF does not tell of a VF that waits: LIDs of InfiniBand, and its port of several. */
+static void test_waiting_vf_is_as_usual(void **state)
+{
+	static const char pf[] = RDMA "/ports/1/link_layer = InfiniBand\n";
+	static const char vf[] = "sys/devices/" BRIDGE "/0000:03:00.1/infiniband/ibv_1/ports/";
+	struct hw_machine *machine;
+
+	(void)state;
+	for (int infiniband = 0; infiniband < 2; infiniband++) {
+		struct buf b = { 0 };
+		const struct hw_rdma *rdma;
+
+		add_nic(&b, FUNCTION, 0x1021, 0, "mlx5_0", NULL, NULL);
+		add_nic(&b, BRIDGE "/0000:03:00.1", 0x101e, 0, "ibv_1", NULL, NULL);
+		buf_str(&b, "sys/devices/" BRIDGE "/0000:03:00.1/physfn -> ../0000:03:00.0\n");
+		buf_str(&b, infiniband ? pf
+				       : RDMA "/ports/1/state = 4: ACTIVE\n" RDMA
+					      "/ports/2/state = 4: ACTIVE\n");
+		buf_printf(&b, "%s1/state = 1: DOWN\n%s1/lid = 0x5\n%s1/link_layer = %s\n", vf, vf,
+			   vf, infiniband ? "InfiniBand" : "Ethernet");
+		buf_str(&b, WAITS);
+		machine = read_buf(&b);
+		rdma = rdma_of(machine, "ibv_1");
+		assert_int_equal(rdma->n_ports, 1);
+		assert_string_equal(rdma->ports[0].state, "DOWN");
+		assert_int_equal(rdma->ports[0].lid, infiniband ? 5 : HW_UNKNOWN);
+		assert_string_equal(rdma->ports[0].link_layer,
+				    infiniband ? "InfiniBand" : "Ethernet");
+		hw_free(machine);
+	}
+}
+
 /* A VF is asked for its master when something runs on its link. */
 static void test_vf_master(void **state)
 {
@@ -510,7 +542,7 @@ int main(void)
 		cmocka_unit_test(test_many_ports),   cmocka_unit_test(test_software),
 		cmocka_unit_test(test_uverbs),	     cmocka_unit_test(test_vf_master),
 		cmocka_unit_test(test_vf_elsewhere), cmocka_unit_test(test_vf_unreadable),
-		cmocka_unit_test(test_gid_table),
+		cmocka_unit_test(test_gid_table),    cmocka_unit_test(test_waiting_vf_is_as_usual),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
