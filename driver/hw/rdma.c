@@ -522,9 +522,14 @@ static void read_uverbs(const struct hw_root *root, struct found *found, size_t 
 {
 	_cleanup_(hw_dir_close) struct hw_dir list = { .fd = -1 };
 	struct strlist names = { 0 };
+	int r;
 
-	if (hw_list(root, CLASS_VERBS, HW_MAX_RDMA, &names) < 0)
+	r = hw_list(root, CLASS_VERBS, HW_MAX_RDMA + 1, &names); /* and "abi_version" */
+	if (r < 0) {
+		if (r != -ENOENT)
+			hw_unreadable(machine, "rdma-unreadable", CLASS_VERBS, "verbs devices", r);
 		return;
+	}
 	if (hw_dir_open(root, CLASS_VERBS, &list) < 0)
 		strlist_done(&names);
 	if (n)

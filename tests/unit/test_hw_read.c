@@ -55,6 +55,8 @@ static void test_incomplete(void **state)
 		{ "sys/bus/pci/devices = x\n", "no-pci", "sys/bus/pci/devices" },
 		{ "sys/class/net = x\n", "net-unreadable", "sys/class/net" },
 		{ "sys/class/infiniband = x\n", "rdma-unreadable", "sys/class/infiniband" },
+		{ "sys/class/infiniband_verbs = x\n", "rdma-unreadable",
+		  "sys/class/infiniband_verbs" },
 		{ "twinrail/routes ! EIO\n", "routes-unreadable", "twinrail/routes" },
 	};
 
