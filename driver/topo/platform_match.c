@@ -286,12 +286,13 @@ static void log_shipped(const struct platforms *own, const struct seen *seen)
 	for (size_t i = 0; i < shipped->n; i++) {
 		const struct platform *entry = &shipped->items[i];
 
-		if (by_name(own, entry->name) || !is_candidate(&entry->match, seen->inv))
+		if (!is_candidate(&entry->match, seen->inv))
 			continue;
-		log_entry(entry, NULL, seen);
 		any = true;
+		if (!by_name(own, entry->name))
+			log_entry(entry, NULL, seen);
 	}
-	if (!any)
+	if (!any && seen->inv->n_gpus)
 		log_debug("no shipped platform entry is for the GPUs of this machine");
 }
 
