@@ -92,7 +92,7 @@ static int read_machine(const char *dir, void *arg, struct err *err)
 /* No error: the same options are often those of other machines, too. */
 static void tell_unused(const char *option, const char *pattern, void *command)
 {
-	fprintf(stderr, "twinrail %s: %s: \"%s\" fits no NIC of this machine\n",
+	fprintf(stderr, "twinrail %s: %s: \"%s\" fits no RDMA NIC of this machine\n",
 		(const char *)command, option, pattern);
 }
 

@@ -121,6 +121,13 @@ def test_why_an_entry_is_not_taken():
     # No H100 PCIe is shipped; with a shipped entry replaced, the others for these GPUs are left.
     assert entries_told("kvm-flat", "-v") == {None: "no shipped platform entry is for the GPUs of this machine"}
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write("platforms:\n")
+        for name in "hgx-h100", "azure-nd-h100-v5", "aws-p5":
+            file.write(f"  - name: {name}\n    match: {{dmiVendor: X, gpus: {{ids: '10de:2330'}}}}\n")
+        file.flush()
+        told = entries_told("hgx-h100", "-v", "--platform-file", file.name)
+    assert set(told) == {"hgx-h100", "azure-nd-h100-v5", "aws-p5"}, told
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write("platforms:\n  - name: hgx-h100\n    match: {dmiVendor: X, gpus: {ids: '10de:2330'}}\n")
         file.flush()
         told = entries_told("hgx-h100", "-v", "--platform-file", file.name)
@@ -161,7 +168,7 @@ def test_unused_patterns():
         )
         assert plain.stderr == "" and done.returncode == 0, (plain, done)
         assert done.stderr.splitlines() == [
-            f'twinrail {command[0]}: {option}: "{pattern}" fits no NIC of this machine'
+            f'twinrail {command[0]}: {option}: "{pattern}" fits no RDMA NIC of this machine'
             for option, pattern in (
                 ("--nic-include", "gqu*"), ("--nic-exclude", "15b3:1019"), ("--nic-exclude", "role=storage"),
             )
