@@ -69,7 +69,7 @@ static int resolve_nic(struct record_device *d, const struct topo_nic *nic, stru
 			       "%s (%s) has no RDMA device: load its RDMA driver on the node, e.g. "
 			       "\"modprobe mlx5_ib\"",
 			       nic->name, nic->bus_id);
-	if (!nic->uverbs || nic->uverbs_major <= 0 || nic->uverbs_minor < 0)
+	if (!topo_has_verbs(nic))
 		return err_set(err, ERR_RETRY, ENODEV,
 			       "%s (%s, %s) has no verbs device: load ib_uverbs on the node "
 			       "(\"modprobe ib_uverbs\")",

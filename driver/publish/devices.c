@@ -59,7 +59,7 @@ static const struct topo_card *atomic_card(const struct inventory *inv, const st
 static bool is_kept_back(const struct topo_nic *nic)
 {
 	return nic->role == ROLE_FRONTEND || nic->withheld || nic->excluded || nic->broken ||
-	       !nic->uverbs;
+	       !topo_has_verbs(nic);
 }
 
 static bool is_published_card(const struct inventory *inv, const struct topo_card *card)

@@ -295,8 +295,24 @@ static char *why_kept(const struct topo_nic *nic)
 		return xstrdup("it does not answer");
 	if (nic->withheld)
 		return xstrdup("the node itself may use it, whose own NIC is not known yet");
-	if (!nic->uverbs)
-		return xstrdup("its RDMA device has no verbs device (is ib_uverbs loaded?)");
+	if (!topo_has_verbs(nic))
+		return xstrdup("its RDMA device has no verbs device that programs can open");
+	return NULL;
+}
+
+/* NULL: all functions of its card are, or the card is no unit. */
+static char *why_card_kept(const struct way *w)
+{
+	const struct topo_card *card = w->nic->card >= 0 ? &w->inv->cards[w->nic->card] : NULL;
+
+	for (size_t i = 0; card && card->atomic && i < card->n_members; i++) {
+		const struct topo_nic *other = &w->inv->nics[card->members[i]];
+		_cleanup_free_ char *why = why_kept(other);
+
+		if (why)
+			return xasprintf("its card is handed out whole, and %s is not: %s",
+					 other->name, why);
+	}
 	return NULL;
 }
 
@@ -312,11 +328,13 @@ static const char *why_gpu_kept(const struct topo_gpu *gpu)
 
 static void note_kept(const struct way *w, struct strlist *notes)
 {
-	_cleanup_free_ char *why = why_kept(w->nic);
+	_cleanup_free_ char *why = why_kept(w->nic), *why_card = why ? NULL : why_card_kept(w);
 	const char *why_gpu = why_gpu_kept(w->gpu);
 
 	if (why)
 		add_note(notes, xasprintf("%s is not handed out: %s", w->nic->name, why));
+	if (why_card)
+		add_note(notes, xasprintf("%s is not handed out: %s", w->nic->name, why_card));
 	if (why_gpu)
 		add_note(notes, xasprintf("%s is not handed out: %s", w->gpu->name, why_gpu));
 }

@@ -59,6 +59,14 @@ static const char *nvidia_gdr(const struct hw_machine *m)
 	return kernel == TRI_YES ? "dmabuf" : NULL;
 }
 
+static bool is_told(const struct hw_machine *m, const char *code, const char *object)
+{
+	for (size_t i = 0; i < m->n_warnings; i++)
+		if (streq(m->warnings[i].code, code) && streq(m->warnings[i].object, object))
+			return true;
+	return false;
+}
+
 /*
  * Without UUID and minor number nobody can find the GPU's device: it is not handed out.  One that
  * the driver lists, but does not describe, has a warning of its own.
@@ -74,9 +82,15 @@ static void warn_without_driver(struct builder *b, const struct hw_pci *pci,
 			  "loaded, and does the kernel's log say why it failed?");
 	else if (!streq(pci->driver, "nvidia"))
 		topo_warn(b, "gpu-without-driver", gpu->name,
-			  "it is bound to %s (for a virtual machine or a program), so it cannot be "
-			  "handed out; bind it to nvidia if that is not wanted",
-			  pci->driver);
+			  "it is bound to %s%s, so it cannot be handed out; bind it to nvidia if "
+			  "that is not wanted",
+			  pci->driver,
+			  streq(pci->driver, "vfio-pci") ? " (for a virtual machine)" : "");
+	else if (!is_told(b->machine, "gpu-information", gpu->bus_id))
+		topo_warn(b, "gpu-without-driver", gpu->name,
+			  "it is bound to nvidia, which tells neither its UUID nor its minor "
+			  "number, so it cannot be handed out: does the kernel's log say why, and "
+			  "is /proc/driver/nvidia there?");
 }
 
 static void add_gpu(struct builder *b, const struct hw_pci *pci, const char *vendor)

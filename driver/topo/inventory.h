@@ -218,6 +218,9 @@ const struct topo_pair *inventory_pair(const struct inventory *inv, size_t gpu, 
 /* The node itself uses the NIC: a frontend, but for those that only the platform file calls so. */
 bool topo_is_own(const struct topo_nic *nic);
 
+/* It has a verbs device whose number is known: else no claim on it can be prepared. */
+bool topo_has_verbs(const struct topo_nic *nic);
+
 bool inventory_has_rail(const struct inventory *inv, int rail);
 int inventory_highest_rail(const struct inventory *inv); /* TOPO_UNKNOWN: no NIC has one */
 

@@ -71,6 +71,11 @@ bool topo_is_uplink(const struct hw_netdev *netdev)
 	return n && !name[1 + n + (split ? 1 + split : 0)];
 }
 
+bool topo_has_verbs(const struct topo_nic *nic)
+{
+	return nic->uverbs && nic->uverbs_major > 0 && nic->uverbs_minor >= 0;
+}
+
 struct function_owns *topo_function(const struct builder *b, const char *bus_id)
 {
 	const struct hw_pci *pci = bus_id ? hw_find_pci(b->machine, bus_id) : NULL;
@@ -258,10 +263,15 @@ static void add_nic(struct builder *b, const struct hw_pci *pci, struct function
 	if (b->options->numa_lists)
 		nic->numa_nodes = numa_nodes_near(b->machine, nic->numa_node, &nic->n_numa_nodes);
 	if (!nic->uverbs)
+		topo_warn(b, "nic-without-verbs", nic->name,
+			  "its RDMA device has no verbs device, which programs open, so it cannot "
+			  "be handed out: load ib_uverbs");
+	else if (!topo_has_verbs(nic))
 		topo_warn(
 			b, "nic-without-verbs", nic->name,
-			"its RDMA device has no verbs device, which programs open, so it cannot be "
-			"handed out: load ib_uverbs");
+			"the device number of %s is not known (its file \"dev\"), so it cannot be "
+			"handed out",
+			nic->uverbs);
 	if (!nic->function_pcie_root)
 		topo_warn(b, "pcie-root-unknown", nic->name,
 			  "its place in the PCI tree is not below a PCI root complex of this "

@@ -82,8 +82,12 @@ static void add_uplink(struct buf *b)
 static void add_groups(struct buf *b, const char *first, const char *second)
 {
 	for (unsigned int n = 0; n < 2; n++) {
+		char *path;
+
 		add_group(b, n);
-		add_group_gpu(b, n, "04:00.0");
+		path = group_path(n, 1, "04:00.0");
+		add_silent_gpu(b, path, 0);
+		free(path);
 		free(add_group_nic(b, n, "03:00.0", 0x1021, n ? second : first, NULL));
 	}
 }
@@ -276,7 +280,6 @@ static void test_driver_versions(void **state)
 
 		add_uplink(&b);
 		add_gpu(&b, "pci0000:00/0000:01:00.0", 0);
-		add_gpu_driver(&b, "0000:01:00.0", "Device Minor: 0");
 		buf_printf(&b, "sys/module/nvidia/version = %s\n", cases[i].text);
 		inv = build_machine(&b);
 		all = published(inv);
@@ -387,7 +390,8 @@ static void test_functions_without_link_or_pf(void **state)
 		"sys/class/infiniband/rdmap1s0 -> "
 		"../../devices/pci0000:00/0000:01:00.0/infiniband/rdmap1s0\n"
 		"sys/devices/pci0000:00/0000:01:00.0/infiniband/rdmap1s0/node_type = 8: unknown\n"
-		"sys/class/infiniband_verbs/uverbs0/ibdev = rdmap1s0\n");
+		"sys/class/infiniband_verbs/uverbs0/ibdev = rdmap1s0\n"
+		"sys/class/infiniband_verbs/uverbs0/dev = 231:192\n");
 	add_nic(&b, "pci0000:00/0000:02:00.0", 0x101e, 0, "mlx5_0", NULL, NULL);
 	inv = build_machine(&b);
 	all = published(inv);
@@ -424,7 +428,13 @@ static void test_functions_that_cannot_be_used(void **state)
 	buf_str(&b, "sys/devices/pci0000:60/0000:64:00.0/driver -> "
 		    "../../../bus/pci/drivers/vfio-pci\n");
 	add_pci(&b, "pci0000:60/0000:65:00.0", 0x030200, 0x10de, 0x2330, 0);
-	add_gpu(&b, "pci0000:60/0000:66:00.0", 0);
+	add_silent_gpu(&b, "pci0000:60/0000:66:00.0", 0);
+	/* one with a verbs device that cannot be given to a container */
+	add_pci(&b, "pci0000:60/0000:67:00.0", 0x020000, 0x15b3, 0x1021, 0);
+	buf_str(&b, "sys/class/infiniband/mlx5_10 -> "
+		    "../../devices/pci0000:60/0000:67:00.0/infiniband/mlx5_10\n"
+		    "sys/devices/pci0000:60/0000:67:00.0/infiniband/mlx5_10/node_type = 1: CA\n"
+		    "sys/class/infiniband_verbs/uverbs10/ibdev = mlx5_10\n");
 	inv = build_machine(&b);
 	all = published(inv);
 	assert_int_equal(json_object_size(all), 4);
@@ -433,6 +443,8 @@ static void test_functions_that_cannot_be_used(void **state)
 	assert_warning(inv, "nic-without-verbs", "nic-0000-63-00-0", "load ib_uverbs");
 	assert_warning(inv, "gpu-without-driver", "gpu-0000-64-00-0", "bound to vfio-pci");
 	assert_warning(inv, "gpu-without-driver", "gpu-0000-65-00-0", "it has no driver");
+	assert_warning(inv, "gpu-without-driver", "gpu-0000-66-00-0", "is /proc/driver/nvidia");
+	assert_warning(inv, "nic-without-verbs", "nic-0000-67-00-0", "number of uverbs10");
 	json_decref(all);
 	inventory_unref(inv);
 }
@@ -564,6 +576,8 @@ static void test_a_thousand_vfs(void **state)
 			.name = xasprintf("mlx5_%04u", i),
 			.bus_id = xstrdup(bus_id),
 			.uverbs = xasprintf("uverbs%u", i),
+			.uverbs_major = 231,
+			.uverbs_minor = (int)i,
 		};
 	}
 	strlist_add(&m->default_routes, "eth0");

@@ -47,10 +47,10 @@ static char *machine_text(void)
 
 	for (unsigned int n = 0; n < 2; n++) {
 		_cleanup_free_ char *netdev = xasprintf("eth%u", n + 1);
-		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *gpu = group_path(n, 1, "04:00.0"), *path = NULL;
 
 		add_group(&b, n);
-		add_group_gpu(&b, n, "04:00.0");
+		add_silent_gpu(&b, gpu, 0);
 		path = add_group_nic(&b, n, "03:00.0", 0x1021, netdev, "0000:5e03:0000:0001");
 		add_vpd(&b, path, n ? "SN2" : "SN1", "V3");
 		buf_printf(

@@ -78,6 +78,8 @@ static inline struct topo_nic *add_nic(struct machine *m, const char *bus_id)
 			*c = '-';
 	nic->name = name;
 	nic->uverbs = text(m, "uverbs%zu", inv->n_nics - 1);
+	nic->uverbs_major = 231;
+	nic->uverbs_minor = (int)inv->n_nics - 1;
 	return nic;
 }
 

@@ -149,10 +149,10 @@ static void assert_note(const char *more, const struct topo_options *options, co
 {
 	struct buf b = { 0 };
 	struct inventory *inv;
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *gpu = group_path(0, 1, "04:00.0"), *text = NULL;
 
 	add_group(&b, 0);
-	add_group_gpu(&b, 0, "04:00.0");
+	add_silent_gpu(&b, gpu, 0);
 	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL));
 	buf_str(&b, more);
 	inv = build_with(&b, options);
@@ -165,14 +165,13 @@ static void assert_note(const char *more, const struct topo_options *options, co
 /* What no process can open is not handed out; what the driver describes is. */
 static void test_without_verbs(void **state)
 {
-	_cleanup_free_ char *text = NULL, *without = NULL;
+	_cleanup_free_ char *text = NULL, *without = NULL, *half = NULL, *dma = NULL;
 	struct inventory *inv;
 	struct buf b = { 0 };
 
 	(void)state;
 	add_group(&b, 0);
 	add_group_gpu(&b, 0, "04:00.0");
-	add_gpu_driver(&b, "0000:04:00.0", "Device Minor: 0");
 	free(add_group_nic(&b, 0, "03:00.0", 0x1021, "eth0", NULL));
 	buf_str(&b, "twinrail/routes = default dev uplink\n");
 	inv = build_machine(&b);
@@ -183,6 +182,22 @@ static void test_without_verbs(void **state)
 	without = topo_explain(inv, 0, 0, false);
 	assert_non_null(strstr(without, "nic-0000-03-00-0 is not handed out: its RDMA device has "
 					"no verbs device"));
+	inventory_unref(inv);
+
+	add_group(&b, 0);
+	add_group_gpu(&b, 0, "04:00.0");
+	for (int i = 0; i < 2; i++)
+		free(add_group_nic(&b, 0, i ? "03:00.1" : "03:00.0", 0x1023, NULL,
+				   "0000:0000:0000:0001"));
+	dma = group_path(0, 1, "05:00.0");
+	add_pci(&b, dma, 0x080100, 0x15b3, 0x2100, 0);
+	inv = build_machine(&b);
+	assert_true(inv->n_cards == 1 && inv->cards[0].atomic);
+	free(inv->nics[1].uverbs);
+	inv->nics[1].uverbs = NULL;
+	half = topo_explain(inv, 0, 0, false);
+	assert_non_null(strstr(half, "nic-0000-03-00-0 is not handed out: its card is handed out "
+				     "whole, and nic-0000-03-00-1 is not: its RDMA device"));
 	inventory_unref(inv);
 }
 

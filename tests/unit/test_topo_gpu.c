@@ -53,8 +53,8 @@ static void test_partitions(void **state)
 	struct inventory *inv;
 
 	(void)state;
-	add_gpu(&b, "pci0000:00/0000:00:01.0", 0);
-	add_gpu(&b, "pci0000:00/0000:00:02.0", 0);
+	add_silent_gpu(&b, "pci0000:00/0000:00:01.0", 0);
+	add_silent_gpu(&b, "pci0000:00/0000:00:02.0", 0);
 	machine = read_machine(b.data);
 	buf_done(&b);
 	for (size_t i = 0; i < 2; i++)
@@ -102,7 +102,7 @@ static void test_broken(void **state)
 	struct inventory *inv;
 
 	(void)state;
-	add_gpu(&b, "pci0000:00/0000:00:01.0", 0);
+	add_silent_gpu(&b, "pci0000:00/0000:00:01.0", 0);
 	add_nic(&b, "pci0000:00/0000:00:02.0", 0x1021, 0, "mlx5_0", NULL, NULL);
 	add_nic(&b, "pci0000:00/0000:00:03.0", 0x1021, 0, "mlx5_1", NULL, NULL);
 	for (unsigned int i = 1; i <= 2; i++) {
@@ -113,6 +113,7 @@ static void test_broken(void **state)
 	}
 	inv = build_machine(&b);
 	assert_true(has_warning(inv, "function-broken"));
+	assert_false(has_warning(inv, "gpu-without-driver")); /* that says it all */
 	assert_true(inv->gpus[0].broken);
 	assert_true(inv->nics[0].broken);
 	assert_false(inv->nics[1].broken);

@@ -139,7 +139,7 @@ static inline void add_bridge(struct buf *b, const char *path, unsigned int vend
 }
 
 /* One of NVIDIA with its driver, which says nothing of it. */
-static inline void add_gpu(struct buf *b, const char *path, int numa)
+static inline void add_silent_gpu(struct buf *b, const char *path, int numa)
 {
 	add_pci(b, path, 0x030200, 0x10de, 0x2330, numa);
 	buf_printf(b, "sys/devices/%s/driver -> ../drivers/nvidia\n", path);
@@ -149,6 +149,12 @@ static inline void add_gpu(struct buf *b, const char *path, int numa)
 static inline void add_gpu_driver(struct buf *b, const char *bus_id, const char *information)
 {
 	buf_printf(b, "proc/driver/nvidia/gpus/%s/information = %s\n", bus_id, information);
+}
+
+static inline void add_gpu(struct buf *b, const char *path, int numa)
+{
+	add_silent_gpu(b, path, numa);
+	add_gpu_driver(b, strrchr(path, '/') + 1, "Device Minor: 0");
 }
 
 static inline void add_netdev(struct buf *b, const char *path, const char *name)
@@ -166,6 +172,7 @@ static inline void add_nic(struct buf *b, const char *path, unsigned int device,
 		   rdma);
 	buf_printf(b, "sys/devices/%s/infiniband/%s/node_type = 1: CA\n", path, rdma);
 	buf_printf(b, "sys/class/infiniband_verbs/uverbs_%s/ibdev = %s\n", rdma, rdma);
+	buf_printf(b, "sys/class/infiniband_verbs/uverbs_%s/dev = 231:192\n", rdma);
 	if (guid)
 		buf_printf(b, "sys/devices/%s/infiniband/%s/sys_image_guid = %s\n", path, rdma,
 			   guid);

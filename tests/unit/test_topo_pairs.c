@@ -221,7 +221,7 @@ static void test_best_of_another(void **state)
 	inventory_unref(inv);
 }
 
-/* As long as it may be the node's own, or cannot be opened, it is nobody's best; nor half a card. */
+/* What may be the node's own or cannot be opened is nobody's best; nor is half an atomic card. */
 static void test_best_is_handed_out(void **state)
 {
 	char *without_verbs;
