@@ -303,7 +303,7 @@ char *hw_attr_direct(const struct hw_root *root, const char *path, const char *n
 
 	if (n + 1 + n_name >= sizeof(file))
 		return NULL;
-	memcpy(file, path, n);
+	memcpy(file, path, n + 1);
 	file[n] = '/';
 	memcpy(file + n + 1, name, n_name + 1);
 	return hw_dir_text(&top, file);
