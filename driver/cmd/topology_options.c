@@ -144,14 +144,6 @@ void topology_set(const struct topology_options *t, struct topo_options *to)
 	to->platforms_error = t->platforms_error.code ? t->platforms_error.msg : NULL;
 }
 
-static bool fits_any(const char *pattern, const struct inventory *inv)
-{
-	for (size_t i = 0; i < inv->n_nics; i++)
-		if (nic_pattern_match(pattern, &inv->nics[i]))
-			return true;
-	return false;
-}
-
 void topology_unused_patterns(const struct topo_options *to, const struct inventory *inv,
 			      void (*tell)(const char *option, const char *pattern, void *data),
 			      void *data)
@@ -161,7 +153,7 @@ void topology_unused_patterns(const struct topo_options *to, const struct invent
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		for (size_t k = 0; lists[i] && k < lists[i]->n; k++)
-			if (!fits_any(lists[i]->items[k], inv))
+			if (!nic_pattern_fits(lists[i]->items[k], inv))
 				tell(names[i], lists[i]->items[k], data);
 }
 

@@ -138,3 +138,11 @@ bool nic_pattern_match(const char *pattern, const struct topo_nic *nic)
 		return glob_match(low, nic->bus_id);
 	}
 }
+
+bool nic_pattern_fits(const char *pattern, const struct inventory *inv)
+{
+	for (size_t i = 0; i < inv->n_nics; i++)
+		if (nic_pattern_match(pattern, &inv->nics[i]))
+			return true;
+	return false;
+}

@@ -23,6 +23,7 @@ bool nic_pattern_is_role(const char *pattern);
 
 /* The pattern has been checked. */
 bool nic_pattern_match(const char *pattern, const struct topo_nic *nic);
+bool nic_pattern_fits(const char *pattern, const struct inventory *inv); /* any NIC of it */
 
 /* "15b3:1021" with "*" and "?": both halves of four digits at most.  False: it is no such thing. */
 bool id_pattern_is_valid(const char *pattern);

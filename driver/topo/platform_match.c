@@ -120,21 +120,13 @@ static bool nics_hold(const struct platform_match *match, const struct seen *see
 	return false;
 }
 
-static bool has_function(const struct inventory *inv, const char *pattern)
-{
-	for (size_t i = 0; i < inv->n_nics; i++)
-		if (nic_pattern_match(pattern, &inv->nics[i]))
-			return true;
-	return false;
-}
-
 static bool functions_hold(const struct platform_match *match, const struct seen *seen,
 			   struct buf *why)
 {
 	bool holds = true;
 
 	for (size_t i = 0; i < match->functions.n; i++) {
-		if (has_function(seen->inv, match->functions.items[i]))
+		if (nic_pattern_fits(match->functions.items[i], seen->inv))
 			continue;
 		if (!why)
 			return false;
