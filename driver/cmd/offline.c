@@ -73,10 +73,11 @@ static bool lacks_sys(const char *root)
 int offline_with_root(const char *root, use_fn *use, void *arg, struct err *err)
 {
 	struct stat st;
+	mode_t mode = stat(root, &st) == 0 ? st.st_mode : 0;
 
-	if (stat(root, &st) == 0 && S_ISREG(st.st_mode))
+	if (S_ISREG(mode))
 		return use_recording(root, use, arg, err);
-	if (stat(root, &st) == 0 && S_ISDIR(st.st_mode) && lacks_sys(root))
+	if (S_ISDIR(mode) && lacks_sys(root))
 		return err_set(err, ERR_INVALID, EINVAL,
 			       "directory %s has no sys/: it is no machine; --root must name a "
 			       "directory with sys/ and proc/, or a recorded machine",
