@@ -52,22 +52,12 @@ static const struct topo_card *atomic_card(const struct inventory *inv, const st
 	return &inv->cards[nic->card];
 }
 
-/*
- * What the node itself uses, the administrator excludes, nobody answers for or no process can open
- * (design.md §6).
- */
-static bool is_kept_back(const struct topo_nic *nic)
-{
-	return nic->role == ROLE_FRONTEND || nic->withheld || nic->excluded || nic->broken ||
-	       !topo_has_verbs(nic);
-}
-
 static bool is_published_card(const struct inventory *inv, const struct topo_card *card)
 {
 	if (!card->atomic)
 		return false;
 	for (size_t i = 0; i < card->n_members; i++)
-		if (is_kept_back(&inv->nics[card->members[i]]))
+		if (topo_is_kept_back(&inv->nics[card->members[i]]))
 			return false;
 	return card->n_members > 0;
 }
@@ -86,14 +76,9 @@ bool publish_can_serve(const struct topo_gpu *gpu)
 	return streq(gpu->vendor, "nvidia");
 }
 
-/*
- * One that its driver does not have (it is bound to vfio-pci, or not loaded yet) has neither UUID
- * nor minor number, by which the container's device would be found: no claim could be prepared.
- */
 static bool is_published_gpu(const struct topo_gpu *gpu)
 {
-	return publish_can_serve(gpu) && !gpu->partition && !gpu->broken &&
-	       (gpu->uuid || gpu->minor >= 0);
+	return publish_can_serve(gpu) && !gpu->partition && !gpu->broken && topo_is_described(gpu);
 }
 
 /* A function that may be handed out alone, or ("of_cards") one of a published card. */
@@ -101,7 +86,7 @@ static bool is_published_nic(const struct inventory *inv, const struct topo_nic 
 {
 	const struct topo_card *card = atomic_card(inv, nic);
 
-	if (is_kept_back(nic))
+	if (topo_is_kept_back(nic))
 		return false;
 	return of_cards ? card && !nic->is_vf && is_published_card(inv, card)
 			: !card && nic->standalone;

@@ -321,7 +321,7 @@ static const char *why_gpu_kept(const struct topo_gpu *gpu)
 {
 	if (gpu->broken)
 		return "it does not answer";
-	if (streq(gpu->vendor, "nvidia") && !gpu->uuid && gpu->minor < 0)
+	if (streq(gpu->vendor, "nvidia") && !topo_is_described(gpu))
 		return "the NVIDIA driver says nothing of it";
 	return NULL;
 }

@@ -59,6 +59,11 @@ static const char *nvidia_gdr(const struct hw_machine *m)
 	return kernel == TRI_YES ? "dmabuf" : NULL;
 }
 
+bool topo_is_described(const struct topo_gpu *gpu)
+{
+	return gpu->uuid || gpu->minor >= 0;
+}
+
 static bool is_told(const struct hw_machine *m, const char *code, const char *object)
 {
 	for (size_t i = 0; i < m->n_warnings; i++)
@@ -67,14 +72,11 @@ static bool is_told(const struct hw_machine *m, const char *code, const char *ob
 	return false;
 }
 
-/*
- * Without UUID and minor number nobody can find the GPU's device: it is not handed out.  One that
- * the driver lists, but does not describe, has a warning of its own.
- */
+/* It is not handed out.  One that the driver lists without information has a warning already. */
 static void warn_without_driver(struct builder *b, const struct hw_pci *pci,
 				const struct topo_gpu *gpu)
 {
-	if (pci->vendor != VENDOR_NVIDIA || gpu->uuid || gpu->minor >= 0 || gpu->broken)
+	if (pci->vendor != VENDOR_NVIDIA || topo_is_described(gpu) || gpu->broken)
 		return;
 	if (!pci->driver)
 		topo_warn(b, "gpu-without-driver", gpu->name,

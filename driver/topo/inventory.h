@@ -221,6 +221,18 @@ bool topo_is_own(const struct topo_nic *nic);
 /* It has a verbs device whose number is known: else no claim on it can be prepared. */
 bool topo_has_verbs(const struct topo_nic *nic);
 
+/*
+ * Not handed out: what the node itself uses, the administrator excludes, nobody answers for or no
+ * process can open (design.md §6).
+ */
+bool topo_is_kept_back(const struct topo_nic *nic);
+
+/*
+ * The driver tells its UUID or minor number, by which a container is given the device.  One that
+ * is bound to vfio-pci, or whose driver is not loaded yet, has neither.
+ */
+bool topo_is_described(const struct topo_gpu *gpu);
+
 bool inventory_has_rail(const struct inventory *inv, int rail);
 int inventory_highest_rail(const struct inventory *inv); /* TOPO_UNKNOWN: no NIC has one */
 

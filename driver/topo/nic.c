@@ -76,6 +76,12 @@ bool topo_has_verbs(const struct topo_nic *nic)
 	return nic->uverbs && nic->uverbs_major > 0 && nic->uverbs_minor >= 0;
 }
 
+bool topo_is_kept_back(const struct topo_nic *nic)
+{
+	return nic->role == ROLE_FRONTEND || nic->withheld || nic->excluded || nic->broken ||
+	       !topo_has_verbs(nic);
+}
+
 struct function_owns *topo_function(const struct builder *b, const char *bus_id)
 {
 	const struct hw_pci *pci = bus_id ? hw_find_pci(b->machine, bus_id) : NULL;

@@ -58,8 +58,7 @@ struct unit {
 
 static bool may_be_best(const struct topo_nic *nic)
 {
-	return nic->role != ROLE_FRONTEND && nic->role != ROLE_STORAGE && !nic->excluded &&
-	       !nic->broken && !nic->withheld && topo_has_verbs(nic);
+	return nic->role != ROLE_STORAGE && !topo_is_kept_back(nic);
 }
 
 static size_t collect_units(struct builder *b, struct unit *units)

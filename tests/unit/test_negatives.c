@@ -419,10 +419,7 @@ static void test_functions_that_cannot_be_used(void **state)
 		    "../../../bus/pci/drivers/vfio-pci\n");
 	add_pci(&b, "pci0000:60/0000:62:00.0", 0x020000, 0x15b3, 0x1021, 0);
 	/* an RDMA device that nobody can open */
-	add_pci(&b, "pci0000:60/0000:63:00.0", 0x020000, 0x15b3, 0x1021, 0);
-	buf_str(&b, "sys/class/infiniband/mlx5_9 -> "
-		    "../../devices/pci0000:60/0000:63:00.0/infiniband/mlx5_9\n"
-		    "sys/devices/pci0000:60/0000:63:00.0/infiniband/mlx5_9/node_type = 1: CA\n");
+	add_unopened_nic(&b, "pci0000:60/0000:63:00.0", 0x1021, 0, "mlx5_9");
 	/* GPUs: for a virtual machine, without a driver, with one that says nothing */
 	add_pci(&b, "pci0000:60/0000:64:00.0", 0x030200, 0x10de, 0x2330, 0);
 	buf_str(&b, "sys/devices/pci0000:60/0000:64:00.0/driver -> "
@@ -430,11 +427,8 @@ static void test_functions_that_cannot_be_used(void **state)
 	add_pci(&b, "pci0000:60/0000:65:00.0", 0x030200, 0x10de, 0x2330, 0);
 	add_silent_gpu(&b, "pci0000:60/0000:66:00.0", 0);
 	/* one with a verbs device that cannot be given to a container */
-	add_pci(&b, "pci0000:60/0000:67:00.0", 0x020000, 0x15b3, 0x1021, 0);
-	buf_str(&b, "sys/class/infiniband/mlx5_10 -> "
-		    "../../devices/pci0000:60/0000:67:00.0/infiniband/mlx5_10\n"
-		    "sys/devices/pci0000:60/0000:67:00.0/infiniband/mlx5_10/node_type = 1: CA\n"
-		    "sys/class/infiniband_verbs/uverbs10/ibdev = mlx5_10\n");
+	add_unopened_nic(&b, "pci0000:60/0000:67:00.0", 0x1021, 0, "mlx5_10");
+	buf_str(&b, "sys/class/infiniband_verbs/uverbs10/ibdev = mlx5_10\n");
 	inv = build_machine(&b);
 	all = published(inv);
 	assert_int_equal(json_object_size(all), 4);

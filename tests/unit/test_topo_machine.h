@@ -163,14 +163,21 @@ static inline void add_netdev(struct buf *b, const char *path, const char *name)
 	buf_printf(b, "sys/devices/%s/net/%s/mtu = 1500\n", path, name);
 }
 
-/* An RDMA NIC of Mellanox; "netdev" and "guid" may be NULL. */
-static inline void add_nic(struct buf *b, const char *path, unsigned int device, int numa,
-			   const char *rdma, const char *netdev, const char *guid)
+/* An RDMA NIC of Mellanox without verbs device. */
+static inline void add_unopened_nic(struct buf *b, const char *path, unsigned int device, int numa,
+				    const char *rdma)
 {
 	add_pci(b, path, 0x020000, 0x15b3, device, numa);
 	buf_printf(b, "sys/class/infiniband/%s -> ../../devices/%s/infiniband/%s\n", rdma, path,
 		   rdma);
 	buf_printf(b, "sys/devices/%s/infiniband/%s/node_type = 1: CA\n", path, rdma);
+}
+
+/* "netdev" and "guid" may be NULL. */
+static inline void add_nic(struct buf *b, const char *path, unsigned int device, int numa,
+			   const char *rdma, const char *netdev, const char *guid)
+{
+	add_unopened_nic(b, path, device, numa, rdma);
 	buf_printf(b, "sys/class/infiniband_verbs/uverbs_%s/ibdev = %s\n", rdma, rdma);
 	buf_printf(b, "sys/class/infiniband_verbs/uverbs_%s/dev = 231:192\n", rdma);
 	if (guid)

@@ -243,11 +243,7 @@ static void test_best_is_handed_out(void **state)
 	add_group(&b, 0);
 	add_group_gpu(&b, 0, "04:00.0");
 	without_verbs = group_path(0, 0, "03:00.0");
-	add_pci(&b, without_verbs, 0x020000, 0x15b3, 0x1021, 0);
-	buf_printf(&b,
-		   "sys/class/infiniband/mlx5_0 -> ../../devices/%s/infiniband/mlx5_0\n"
-		   "sys/devices/%s/infiniband/mlx5_0/node_type = 1: CA\n",
-		   without_verbs, without_verbs);
+	add_unopened_nic(&b, without_verbs, 0x1021, 0, "mlx5_0");
 	free(without_verbs);
 	inv = build_machine(&b);
 	assert_int_equal(inv->n_nics, 1);
